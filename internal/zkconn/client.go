@@ -105,6 +105,7 @@ func (c *Client) run() {
 			// begin before every holder has been told, even if the goroutine that tells them is delayed.
 			<-e.told
 		case <-c.running.Done():
+			e.awaitGreeting()
 		}
 		var at *target
 		if e.Cause() == nil && e.Linked() {

@@ -8,6 +8,10 @@ import (
 // Closing is how long Close tries to reach a server to end the session there.
 const Closing = 2 * time.Second
 
+// handshakeGrace is how long Stop waits, at most, for the answer to a request for a new session. It is short: such a session
+// has no nodes yet, and a Connect whose deadline has passed must not wait for a silent server.
+const handshakeGrace = 50 * time.Millisecond
+
 // Close is Stop within the usual limit.
 func (c *Client) Close() { c.Stop(Closing) }
 
@@ -30,6 +34,22 @@ func (c *Client) Stop(d time.Duration) {
 	}
 	c.mu.Unlock()
 	c.runs.Wait()
+}
+
+// awaitGreeting waits a moment for the answer to a request for a new session that was sent before Stop began. The
+// answer tells the id and the password of the session, without which nobody can end it.
+func (e *Epoch) awaitGreeting() {
+	e.mu.Lock()
+	w := e.dialled // if there is another after this one, it sends no handshake: see note
+	e.mu.Unlock()
+	if w == nil || e.ID() != 0 || !w.hasGreeted() {
+		return
+	}
+	select {
+	case <-w.met.Done():
+	case <-time.After(handshakeGrace):
+	case <-e.client.closing.Done():
+	}
 }
 
 // Lasting says that the caller is about to make something that does not end with the session, and that it would have to remove

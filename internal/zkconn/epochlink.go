@@ -106,7 +106,7 @@ func (e *Epoch) disconnected(w *wire, err error, open bool) {
 	}
 	killed, log := e.unlink(w, err)
 	log()
-	if !killed && !open {
+	if !killed && !open && e.client.running.Err() == nil { // else nobody waits for a connection any more
 		e.client.dials.failed(w.target, diagnoseHandshake(err, w.raw, w.limit))
 	}
 	var broken *violationError

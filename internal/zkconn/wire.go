@@ -2,6 +2,7 @@ package zkconn
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -35,6 +36,9 @@ type wire struct {
 
 	identity presence // guarded by the lock of the client's identity
 
+	met  context.Context // ends when the handshake has succeeded, or the connection has failed
+	meet context.CancelFunc
+
 	mu       sync.Mutex
 	open     bool                   // the handshake is over
 	greeting time.Time              // send time of the handshake
@@ -49,18 +53,23 @@ type wire struct {
 // client library reads the connect reply without any deadline of its own.
 func newWire(raw net.Conn, e *Epoch, addr string, deadline time.Time) *wire {
 	_ = raw.SetDeadline(deadline) // a connection without deadlines is still bounded by the lease clock
-	return &wire{
+	w := &wire{
 		raw: raw, epoch: e, addr: addr,
 		in:      bufio.NewReaderSize(raw, keepBuffer),
 		writing: make(chan struct{}, 1),
 		sent:    make(map[int32]*sentRequest),
 	}
+	w.met, w.meet = context.WithCancel(context.Background())
+	return w
 }
 
 // Write implements net.Conn. b is exactly one frame. The send time is taken before
 // the frame leaves. In the other order the lease clock could be ahead of the server.
 func (w *wire) Write(b []byte) (int, error) {
-	greeting := w.note(b, time.Now())
+	greeting, err := w.note(b, time.Now())
+	if err != nil {
+		return 0, err
+	}
 	w.epoch.sendBuffer.owned(w.epoch.conn, false) // a new buffer does not change b
 	if greeting {
 		b = w.greet(b)
@@ -75,7 +84,7 @@ func (w *wire) Write(b []byte) (int, error) {
 // ping sends a ping of our own.
 func (w *wire) ping() {
 	b := jute.AppendFrame(nil, requestHeader(xidPing, opPing))
-	w.note(b, time.Now())
+	_, _ = w.note(b, time.Now())
 	_, _ = w.put(b) // a failed write ends the connection
 }
 
@@ -122,13 +131,17 @@ func (w *wire) putNow(b []byte, limit time.Duration, late func()) (int, error) {
 	return n, err
 }
 
-// note keeps account of a frame that the client library sends. It reports whether the frame is the handshake.
-func (w *wire) note(b []byte, now time.Time) (greeting bool) {
+// note keeps account of a frame that the client library sends. It reports whether the frame is the handshake. That must not
+// go out any more, which is the error, once Stop has begun: it would make a session that nobody ends (awaitGreeting).
+func (w *wire) note(b []byte, now time.Time) (greeting bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.open {
+		if w.epoch.client.running.Err() != nil {
+			return true, ErrClosed
+		}
 		w.greeting = now
-		return true
+		return true, nil
 	}
 	r := jute.Decode(b)
 	r.Int32()
@@ -140,7 +153,14 @@ func (w *wire) note(b []byte, now time.Time) (greeting bool) {
 	default:
 		w.sent[xid] = &sentRequest{at: now, op: op}
 	}
-	return false
+	return false, nil
+}
+
+// hasGreeted reports whether the handshake has been sent, or is about to be.
+func (w *wire) hasGreeted() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.greeting.IsZero()
 }
 
 // fail closes the connection, once, and tells the epoch why.
@@ -153,6 +173,7 @@ func (w *wire) fail(err error) {
 	if again {
 		return
 	}
+	w.meet()
 	// The epoch hears of it before the requests fail: a caller that
 	// tries again then finds no connection, and waits for the next.
 	w.epoch.disconnected(w, err, open)

@@ -156,6 +156,7 @@ func (w *wire) greeted(body []byte) error {
 	if err := w.epoch.greeted(w, reply, sent); err != nil {
 		return err
 	}
+	w.meet()
 	w.epoch.sendBuffer.owned(w.epoch.conn, true)
 	w.rest = w.buf
 	return nil
