@@ -34,6 +34,7 @@ type Kept struct {
 	done    chan struct{}
 	link    int64 // the connection whose server has caught up: see caughtUp. For run only
 	stays   error // why the node could not be removed; for run only
+	latest  int   // wanted, when a request last took the data; for run only
 
 	mu     sync.Mutex
 	data   []byte
@@ -160,17 +161,16 @@ func (k *Kept) isBehind() bool {
 
 // hold sees to it that the node is there, with the data. made says that it was there before.
 func (k *Kept) hold(ctx context.Context, e *zkconn.Epoch, made bool) (err error) {
-	k.mu.Lock()
-	data, wanted := k.data, k.wanted
-	k.mu.Unlock()
 	err = zk.ErrNoNode
 	if made {
-		err = k.write(ctx, e, data)
+		err = k.write(ctx, e)
 	}
 	for pace := (node.Pace{Free: 2}); errors.Is(err, zk.ErrNoNode); {
-		link := e.Connection()
-		_, err = record.Transact(ctx, e, &zk.CreateRequest{Path: k.at.Full(k.path), Data: data, Acl: k.at.ACL(), Flags: zk.FlagEphemeral})
-		k.link = link // a server that has answered it, even with a refusal, has caught up; without an answer this session is over for us
+		err = record.Insist(ctx, e, func() error {
+			k.link = e.Connection() // a server that has answered, even with a refusal, has caught up; without an answer this session is over for us
+			_, err := e.StartMulti(&zk.CreateRequest{Path: k.at.Full(k.path), Data: k.newest(), Acl: k.at.ACL(), Flags: zk.FlagEphemeral}).Wait(ctx, e)
+			return err
+		})
 		switch {
 		case errors.Is(err, zk.ErrNoNode): // its parent
 			if err := pace.Rest(ctx, e); err != nil { // not after it is made: it is empty then, and may be removed
@@ -180,23 +180,32 @@ func (k *Kept) hold(ctx context.Context, e *zkconn.Epoch, made bool) (err error)
 				return err
 			}
 		case errors.Is(err, zk.ErrNodeExists):
-			err = k.write(ctx, e, data)
+			err = k.write(ctx, e)
 		}
 	}
 	if err == nil {
-		k.has(wanted)
+		k.has(k.latest)
 	}
 	return err
 }
 
+// newest returns the data that a request is to write. Each attempt takes them anew: data that are old by then would cost another read and write.
+func (k *Kept) newest() []byte {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.latest = k.wanted
+	return k.data
+}
+
 // write sees to it that the node has the data; the error is zk.ErrNoNode if it is gone. It names the version, so that a late copy of the request changes nothing newer.
-func (k *Kept) write(ctx context.Context, e *zkconn.Epoch, data []byte) error {
+func (k *Kept) write(ctx context.Context, e *zkconn.Epoch) error {
 	full := k.at.Full(k.path)
 	return record.Insist(ctx, e, func() error {
 		link, err := k.caughtUp(ctx, e)
 		if err != nil {
 			return err
 		}
+		data := k.newest() // before the read: so it may show that the node has them
 		now, st, err := e.Get(ctx, full)
 		switch {
 		case err != nil:
@@ -208,7 +217,7 @@ func (k *Kept) write(ctx context.Context, e *zkconn.Epoch, data []byte) error {
 		case bytes.Equal(now, data):
 			return nil
 		}
-		return on(ctx, e, link, &zk.SetDataRequest{Path: full, Data: data, Version: st.Version})
+		return on(ctx, e, link, &zk.SetDataRequest{Path: full, Data: k.newest(), Version: st.Version})
 	})
 }
 
@@ -255,6 +264,9 @@ func (k *Kept) has(wanted int) {
 
 // watch returns when there may be something to do: the node has changed or is gone, or other data are wanted.
 func (k *Kept) watch(ctx context.Context, e *zkconn.Epoch) error {
+	if k.isBehind() { // the write would end the watch
+		return nil
+	}
 	full := k.at.Full(k.path)
 	l := record.Hear(e, full)
 	defer l.Stop()

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/proving"
@@ -330,11 +331,60 @@ func TestWhatWatchesCost(t *testing.T) {
 		}, "the watch, a request for each node, and one for the children of the root")
 		defer tree.Close()
 		var k *zkwatch.Kept
+		// SetData may come before the node is made with other data, or after it, so the node gets its data from Keep.
 		v.Costs(4, func() {
-			k = zkwatch.Keep(s, "/other/kept", nil)
-			require.NoError(t, k.SetData(t.Context(), []byte("x")))
-		})
+			k = zkwatch.Keep(s, "/other/kept", []byte("x"))
+			v.Eventually(func() bool { return v.Exists("/other/kept") }, "it is not made")
+		}, "refused, its parent, the node, and the watch")
+		require.Equal(t, "x", v.Data("/other/kept"))
 		v.Costs(3, func() { require.NoError(t, k.SetData(t.Context(), []byte("y"))) }, "a read, a write, and the watch")
+	})
+}
+
+// A request takes the newest data when it is sent. Data that come later cost a read and a write more, and another watch only if there was one.
+func TestWhatDataCostThatAreSetWhileAKeptNodeIsMade(t *testing.T) {
+	for name, c := range map[string]struct {
+		during *zktest.Rule
+		costs  int
+	}{
+		"it is tried":        {zktest.On(zktest.Create, "/other/kept").Nth(1), 4},
+		"its parent is made": {zktest.On(zktest.Create, "/other").Nth(1), 4},
+		"it is made":         {zktest.On(zktest.Create, "/other/kept").Nth(2), 4 + 2},
+		"it is watched":      {zktest.On(zktest.SetWatches, "/other/kept").Nth(1), 4 + 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				s := proving.Calm(v)
+				v.Costs(c.costs, func() {
+					held := v.Server.Intercept(c.during.Hold())
+					k := zkwatch.Keep(s, "/other/kept", nil)
+					v.Quiet()
+					go func() { assert.NoError(t, k.SetData(t.Context(), []byte("x"))) }()
+					v.Quiet()
+					held.Remove()
+				})
+				require.Equal(t, "x", v.Data("/other/kept"))
+			})
+		})
+	}
+}
+
+// While the servers do not answer, all wait for the same write.
+func TestOnlyTheLastDataOfAnOutageAreWrittenToAKeptNode(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := proving.Calm(v)
+		k := zkwatch.Keep(s, "/kept", []byte("0"))
+		v.Quiet()
+		heal := v.Server.Partition(s.ID())
+		v.Costs(3, func() {
+			for i := range 3 {
+				go func() { assert.NoError(t, k.SetData(t.Context(), fmt.Append(nil, i+1))) }()
+				v.Quiet()
+			}
+			heal()
+			time.Sleep(10 * time.Second)
+		}, "a read, a write, and the watch")
+		require.Equal(t, "3", v.Data("/kept"))
 	})
 }
 
