@@ -191,8 +191,8 @@ func (p *Pass) Do(apply func(ops ...any) ([]zk.MultiResponse, error), ops ...any
 	return nil, ErrRefused
 }
 
-// Refused says that the attempt was in vain.
-func (p *Pass) Refused() { p.refused++ }
+// Refused says that the attempt was in vain. If this pass had closed the gate, somebody has opened it since, or removed it all.
+func (p *Pass) Refused() { p.refused, p.closed = p.refused+1, false }
 
 // While runs a function that may be the user's.
 func (p *Pass) While(f func()) {
