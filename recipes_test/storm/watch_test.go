@@ -78,7 +78,7 @@ func (x *watchers) data(a *actor, node string) {
 
 // changes changes a node, in the background.
 func (w *world) changes(how int, node, data string) {
-	w.healing.Go(func() {
+	w.byHand(func() {
 		switch how {
 		case 0:
 			_ = w.admin.Conn().Delete(node, -1)
@@ -100,9 +100,9 @@ func (x *watchers) use(w *world) {
 	})
 	last := watchPath + "/n0"
 	w.changes(2, last, "")
-	w.healing.Wait()
+	w.handsDown()
 	w.changes(1, last, "last")
-	w.healing.Wait()
+	w.handsDown()
 	w.all("Data at last", len(w.houses), func(ctx context.Context, a *actor, _ int) error {
 		for n, err := range zkwatch.Data(ctx, a.h.session(), last) {
 			if err != nil || string(n.Data) == "last" {

@@ -69,6 +69,7 @@ type world struct {
 	spoilt  atomic.Bool // somebody sends without end: there is nothing more to be learned
 	running sync.WaitGroup
 	healing sync.WaitGroup // faults that are at work
+	hands   atomic.Int32   // what is being done by hand: see byHand
 
 	mu    sync.Mutex // innermost, but for the meter's
 	count int64
@@ -122,7 +123,23 @@ func (w *world) dial(h *house) func(context.Context, string, string) (net.Conn, 
 
 // removes deletes a node by hand, in the background.
 func (w *world) removes(node string) {
-	w.healing.Go(func() { _ = w.admin.Conn().Delete(node, -1) }) // it may have gone meanwhile
+	w.byHand(func() { _ = w.admin.Conn().Delete(node, -1) }) // it may have gone meanwhile
+}
+
+// byHand does something in the background. It may be called while another one waits in handsDown, which a sync.WaitGroup forbids.
+func (w *world) byHand(f func()) {
+	w.hands.Add(1)
+	go func() {
+		defer w.hands.Add(-1)
+		f()
+	}()
+}
+
+// handsDown waits until nothing is being done by hand.
+func (w *world) handsDown() {
+	for w.hands.Load() > 0 {
+		time.Sleep(ms)
+	}
 }
 
 // stream is a source of luck of its own: what one draws depends on nobody else.
@@ -137,6 +154,7 @@ func (w *world) play() {
 	w.blow()
 	w.over.Store(true)
 	w.healing.Wait()
+	w.handsDown()
 	w.meter.calm()
 	for _, h := range w.houses {
 		h.calm()
