@@ -136,7 +136,8 @@ func (x mappings) use(w *world) {
 type sets struct{}
 
 func joinSet(*world) *part {
-	return &part{actors: 5, act: func(a *actor) { (*sets)(nil).act(a) }, use: func(w *world) { (*sets)(nil).use(w) }}
+	x := new(sets)
+	return &part{actors: 5, act: x.act, use: x.use}
 }
 
 func (*sets) object(a *actor) *zkmap.Set[string] {

@@ -13,7 +13,8 @@ type multis struct{}
 func multiPath(n int) string { return fmt.Sprintf("/storm/multi%d", n) }
 
 func joinMulti(*world) *part {
-	return &part{actors: 4, act: func(a *actor) { (*multis)(nil).act(a) }, use: func(w *world) { (*multis)(nil).use(w) }, queues: []string{multiPath(0), multiPath(1), multiPath(2)}, deletable: multiPath(1)}
+	x := new(multis)
+	return &part{actors: 4, act: x.act, use: x.use, queues: []string{multiPath(0), multiPath(1), multiPath(2)}, deletable: multiPath(1)}
 }
 
 func (*multis) mutex(a *actor, n int) *zksync.Mutex {

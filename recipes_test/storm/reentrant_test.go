@@ -18,7 +18,8 @@ const (
 type nests struct{}
 
 func joinReentrant(*world) *part {
-	return &part{actors: 4, act: func(a *actor) { (*nests)(nil).act(a) }, use: func(w *world) { (*nests)(nil).use(w) }, queues: []string{nestPath, nestRWPath}, deletable: nestPath}
+	x := new(nests)
+	return &part{actors: 4, act: x.act, use: x.use, queues: []string{nestPath, nestRWPath}, deletable: nestPath}
 }
 
 func (*nests) mutex(a *actor) *reentrant.Mutex {

@@ -19,7 +19,8 @@ type watchers struct{}
 
 func joinWatch(w *world) *part {
 	w.srv.Load(map[string]string{watchPath: ""})
-	return &part{actors: 5, act: func(a *actor) { (*watchers)(nil).act(a) }, use: func(w *world) { (*watchers)(nil).use(w) }}
+	x := new(watchers)
+	return &part{actors: 5, act: x.act, use: x.use}
 }
 
 func (*watchers) tree(a *actor) *zkwatch.Tree {
@@ -78,7 +79,7 @@ func (x *watchers) data(a *actor, node string) {
 
 // changes changes a node, in the background.
 func (w *world) changes(how int, node, data string) {
-	w.byHand(func() {
+	w.background(func() {
 		switch how {
 		case 0:
 			_ = w.admin.Conn().Delete(node, -1)
@@ -100,9 +101,9 @@ func (x *watchers) use(w *world) {
 	})
 	last := watchPath + "/n0"
 	w.changes(2, last, "")
-	w.handsDown()
+	w.settle()
 	w.changes(1, last, "last")
-	w.handsDown()
+	w.settle()
 	w.all("Data at last", len(w.houses), func(ctx context.Context, a *actor, _ int) error {
 		for n, err := range zkwatch.Data(ctx, a.h.session(), last) {
 			if err != nil || string(n.Data) == "last" {

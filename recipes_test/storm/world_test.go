@@ -59,7 +59,7 @@ type world struct {
 	rnd    *rand.Rand // of the one that makes the world
 	meter  *meter
 	houses []*house
-	admin  *zksync.Session // of somebody who removes nodes by hand
+	admin  *zksync.Session // removes nodes from outside
 	secret []zksync.Option
 	parts  []*part
 	single bool
@@ -69,7 +69,7 @@ type world struct {
 	spoilt  atomic.Bool // somebody sends without end: there is nothing more to be learned
 	running sync.WaitGroup
 	healing sync.WaitGroup // faults that are at work
-	hands   atomic.Int32   // what is being done by hand: see byHand
+	behind  atomic.Int32   // goroutines of background
 
 	mu    sync.Mutex // innermost, but for the meter's
 	count int64
@@ -123,21 +123,21 @@ func (w *world) dial(h *house) func(context.Context, string, string) (net.Conn, 
 
 // removes deletes a node by hand, in the background.
 func (w *world) removes(node string) {
-	w.byHand(func() { _ = w.admin.Conn().Delete(node, -1) }) // it may have gone meanwhile
+	w.background(func() { _ = w.admin.Conn().Delete(node, -1) }) // it may have gone meanwhile
 }
 
-// byHand does something in the background. It may be called while another one waits in handsDown, which a sync.WaitGroup forbids.
-func (w *world) byHand(f func()) {
-	w.hands.Add(1)
+// background runs f in a goroutine. It may be called while another goroutine waits in settle, which a sync.WaitGroup forbids.
+func (w *world) background(f func()) {
+	w.behind.Add(1)
 	go func() {
-		defer w.hands.Add(-1)
+		defer w.behind.Add(-1)
 		f()
 	}()
 }
 
-// handsDown waits until nothing is being done by hand.
-func (w *world) handsDown() {
-	for w.hands.Load() > 0 {
+// settle waits until nothing runs in the background.
+func (w *world) settle() {
+	for w.behind.Load() > 0 {
 		time.Sleep(ms)
 	}
 }
@@ -154,7 +154,7 @@ func (w *world) play() {
 	w.blow()
 	w.over.Store(true)
 	w.healing.Wait()
-	w.handsDown()
+	w.settle()
 	w.meter.calm()
 	for _, h := range w.houses {
 		h.calm()
