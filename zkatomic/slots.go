@@ -97,7 +97,7 @@ func (x *Slots) obtain(ctx context.Context) (t *queue.Ticket, slot int, err erro
 	}
 	for pace := (node.Pace{Free: 1}); ; {
 		first, err := x.g.Queue().Obtain(ctx, (*queue.Ticket).Forget)
-		if errors.As(err, new(*node.Refused)) { // somebody has removed the whole record
+		if errors.As(err, new(*node.Refused)) { // the whole record was removed
 			err = x.g.At().In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 				if _, err := x.terms.Read(ctx, e); err != nil {
 					return err

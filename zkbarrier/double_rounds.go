@@ -61,7 +61,7 @@ func (b *DoubleBarrier) learn(ctx context.Context, e *zkconn.Epoch) (dir *zk.Sta
 		if err := pace.Rest(ctx, e); err != nil { // not after it is made: it is empty then, and may be removed
 			return nil, false, err
 		}
-		// Not with the directories above: somebody may have removed the base node, which has the terms.
+		// Its parents are not created: the base node, if it was removed, must get its terms again.
 		_, err = record.Transact(ctx, e, &zk.CreateRequest{Path: b.parties(), Acl: b.at.ACL()})
 		if err != nil && !record.Conflict(err) {
 			return nil, false, err

@@ -115,10 +115,9 @@ func (c *Cron) At(name, spec string, f Func, opts ...JobOption) {
 
 // Run queues for the lease of each job, and runs the ticks of the jobs whose lease it holds.
 //
-// It blocks until ctx ends or an error is permanent; then it ends the contexts of all functions that run, waits
-// until they have returned, and gives up all leases. It records the end of a tick whose function has succeeded before it
-// returns, and waits for that until the lease ends. If the session is
-// lost, the contexts end, and Run queues again in the next one.
+// It blocks until ctx ends or an error is permanent. Then it ends the contexts of all running functions, waits until they have
+// returned, and gives up all leases. Before it returns it records each tick that has succeeded, unless the lease ends first.
+// If the session is lost, the contexts end, and Run queues again in the next one.
 //
 // A job that other processes have with another schedule or other options waits until the last of them has stopped, and is
 // logged. [WithRevision] does not wait. A job that was registered wrongly is zksync.ErrMisuse.

@@ -120,7 +120,7 @@ func (a *acquisition) queue(ctx context.Context, v record.Version[state]) error 
 	}
 	t, err := get(ctx, func(*queue.Ticket) { lost(errTurn) })
 	if errors.As(err, new(*node.Refused)) {
-		return errTurn // somebody has removed the record
+		return errTurn // the record was removed
 	}
 	if err != nil {
 		return err

@@ -60,8 +60,8 @@ func (m *Mutex) openNode(t node.Token) string { return m.terms.Base + "/open-" +
 // instant is given back. After a lost session the call queues again, unless that session got the lock: then it returns that hold.
 //
 // If the owner holds the lock, or the name is empty, longer than 1 KB or not UTF-8, the error is zksync.ErrMisuse. [Mutex.Resume]
-// is the way to a hold that the owner has; also to one that was granted just when its process died or closed its
-// session (the error then satisfies [zksync.Ambiguous]).
+// continues a hold that the owner has, also one that was granted just when its process died or closed its
+// session (that error satisfies [zksync.Ambiguous]).
 // docs/durable.md has the requests.
 func (m *Mutex) LockContext(ctx context.Context, owner string) (*Hold, error) {
 	a := &acquisition{attempt: attempt{m: m, owner: owner}}
@@ -112,14 +112,13 @@ func (m *Mutex) Holder(ctx context.Context) (x Holder, err error) {
 	return x, errs.Wrap("holder", m.path, err)
 }
 
-// Break ends the hold with this token, which [Mutex.Holder] tells, whether or not a process has it open. It is for
-// somebody who has decided that. The next holder is shown the name of this process ([zksync.WithName], or else the
-// process and its host) and why; so is the holder whose hold it was, if its process lives: see [Hold.Broken].
+// Break ends the hold with this token, the one of [Mutex.Holder], whether or not a process has it open. The next holder sees the
+// name of this process ([zksync.WithName], or else the process and its host) and why; so does a living process that had the hold:
+// see [Hold.Broken].
 //
-// It fails with zksync.ErrStale if that hold does not last any more; it never ends a later one. It blocks for the servers'
-// answers, until ctx ends. It finds out what became of a request whose answer was lost, in the next session if need be. If ctx
-// ends, or the session is closed (zksync.ErrClosed), before that is known, the error satisfies [zksync.Ambiguous]. A reason of
-// more than 64 KB, or that is not UTF-8, is zksync.ErrMisuse. It costs three requests; four if no process has the hold open.
+// It never ends a later hold: the error is zksync.ErrStale. It blocks until the servers answer or ctx ends. If ctx ends, or the
+// session is closed (zksync.ErrClosed), before the outcome is known, the error satisfies [zksync.Ambiguous]. A reason of more than
+// 64 KB, or that is not UTF-8, is zksync.ErrMisuse. It costs three requests; four if no process has the hold open.
 func (m *Mutex) Break(ctx context.Context, token zksync.Token, why string) error {
 	err, doubt := valid("reason", why, 0, maxText), false
 	self := m.at.Content(node.Content{}).Owner

@@ -33,16 +33,15 @@ func taken(id string) func(here bool) error {
 	}
 }
 
-// Join makes this process a member, until Leave or Close of the session. If the ZooKeeper session ends, the process joins again in the
-// next one, with its last data; also if somebody removes its node by hand.
+// Join makes this process a member, until Leave or Close. If the ZooKeeper session ends, or the node is removed, the process joins
+// again with its last data.
 //
-// It blocks until the servers answer or ctx ends; then the process does not become a member. A disconnect or a
-// lost session delays it. If another session has a member with this ID, Join waits for its end: it may be a process that was killed,
-// perhaps this one before a restart. It waits one and a half times the session timeout at most, of this session or the other, on one connection; then the error
-// is zksync.ErrMisuse, and also zksync.ErrNotAcquired, because Join may be called again. If ctx ends
-// before, it is that of the context, too. If this very session has the member, it is zksync.ErrMisuse at once, and for a malformed ID.
+// It blocks until the servers answer or ctx ends. After an error the process is no member. If another session has a member with this
+// ID, perhaps of a killed process, Join waits for its end, for at most one and a half timeouts of this session or the other, on one
+// connection. Then the error is zksync.ErrMisuse and zksync.ErrNotAcquired; if ctx ends before, also that of ctx.
+// If this session has the member, or the ID is malformed, it is zksync.ErrMisuse.
 //
-// It costs two requests; the first use of an object costs one more, and the first use of the path some.
+// It costs two requests, and more at the first use.
 func (g *Group) Join(ctx context.Context, me Member) (*Membership, error) {
 	m, err := g.join(ctx, me)
 	return m, errs.Wrap("join", g.at.Path, err)
@@ -100,10 +99,10 @@ func (m *Membership) enter(ctx context.Context, e *zkconn.Epoch, data []byte) er
 		if err != errRemoved || more == 0 {
 			return err
 		}
-		if err := pace.Rest(ctx, e); err != nil { // perhaps somebody is removing it, one node after the other
+		if err := pace.Rest(ctx, e); err != nil { // perhaps its nodes are being removed one after the other
 			return err
 		}
-		if _, err := m.g.terms.Read(ctx, e); err != nil { // makes the group anew if all of it was removed
+		if _, err := m.g.terms.Read(ctx, e); err != nil { // creates the group again if all its nodes were removed
 			return err
 		}
 	}

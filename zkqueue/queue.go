@@ -89,7 +89,7 @@ func inLine(ctx context.Context, e *zkconn.Epoch, line *queue.Queue, free int, f
 	}
 }
 
-// errLine means that somebody has removed the caller's node in a line, and others are quicker.
+// errLine means that the caller's node in a line was removed, and that other callers are quicker.
 var errLine = errors.New("the place in the line is gone")
 
 // attempts is how often a call that does not wait for elements tries until it stands in line.

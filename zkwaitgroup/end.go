@@ -204,8 +204,8 @@ func (g *WaitGroup) remains(ctx context.Context, e *zkconn.Epoch) (*remains, err
 	return &remains{round: max(open, round), ids: ids, closed: open == 0}, nil
 }
 
-// errLeft means that a call left the queue for the turn while remove was to remove its entry. It is no sign of another
-// process that removes the records.
+// errLeft means that a call left the queue for the turn while remove was to remove its entry. So no other
+// process need be removing the records.
 var errLeft = errors.New("an entry of the queue is gone")
 
 // remove makes the next transaction for a round that is over. over tells that it was the last one.

@@ -189,7 +189,7 @@ func (k *Kept) hold(ctx context.Context, e *zkconn.Epoch, made bool) (err error)
 	return err
 }
 
-// newest returns the data that a request is to write. Each attempt takes them anew: data that are old by then would cost another read and write.
+// newest returns the data that a request is to write. Each attempt calls it: old data would cost another read and write.
 func (k *Kept) newest() []byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()

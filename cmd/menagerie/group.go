@@ -45,7 +45,7 @@ func (a *app) groupJoinCommand() *cobra.Command {
 		Long: `Joins the group at PATH as ID, and runs CMD. When CMD ends, the member leaves. Signals are passed on to CMD.
 
 With --items the items, one a line, are divided among all members that do the same. Those of this
-member are in the file of --assign, one a line. It is written anew (by a rename) whenever they
+member are in the file of --assign, one a line. It is replaced (by a rename) whenever they
 change. Then CMD gets SIGHUP: trap it in the first second, or it ends CMD. During that second the
 file is empty. An item is in one such file at a time, as long as CMD has stopped with an item within
 --grace of its disappearance; then it may be given to another member.`,

@@ -49,8 +49,8 @@ func dialPlain(ctx context.Context, at Site) (*plainConn, error) {
 					return nil, err
 				}
 				c.stop = context.AfterFunc(ctx, c.shut)
-				// The library tells of the session before it looks, without a lock, whether there are watches to be set
-				// again, and nothing tells when it has looked. A watch that is set meanwhile is a data race.
+				// After the library has reported the session, it reads its list of watches without a lock. It does not
+				// report when it has done so. A watch that is set meanwhile is a data race.
 				time.Sleep(10 * time.Millisecond)
 				return c, nil
 			}

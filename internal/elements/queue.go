@@ -92,7 +92,7 @@ func (q *Queue) InNew(ctx context.Context, op string, f func(ctx context.Context
 			err = errRemoved
 		}
 		if errors.Is(err, errRemoved) {
-			q.terms.Forget() // if all was removed, the next call makes it anew
+			q.terms.Forget() // if all nodes were removed, the next call creates them
 		}
 		return err
 	}))

@@ -85,7 +85,7 @@ func (p *Pass) Next(ctx context.Context, e *zkconn.Epoch, alone bool) (in *zkcon
 				return e, anew, nil
 			}
 			others, err := p.queue(ctx)
-			if errors.As(err, new(*node.Refused)) { // somebody has removed the record, and the attempt makes it anew
+			if errors.As(err, new(*node.Refused)) { // the record was removed; the attempt creates it again
 				p.refused, p.shut = 0, false
 				return e, true, nil
 			}
@@ -191,7 +191,7 @@ func (p *Pass) Do(apply func(ops ...any) ([]zk.MultiResponse, error), ops ...any
 	return nil, ErrRefused
 }
 
-// Refused says that the attempt was in vain. If this pass had closed the gate, somebody has opened it since, or removed it all.
+// Refused says that the attempt was in vain. If this pass had closed the gate, the gate was opened since, or the record was removed.
 func (p *Pass) Refused() { p.refused, p.closed = p.refused+1, false }
 
 // While runs a function that may be the user's.

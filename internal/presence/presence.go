@@ -167,7 +167,7 @@ func (p *Presence) exit(ctx context.Context, st *Stay) error {
 		}
 		p.mu.Lock()
 		p.stays = err
-		st.link = -1 // look first: the node may have been removed, together with what its removal needs
+		st.link = -1 // look first: perhaps the whole record was removed, with the node
 		p.changed()
 		p.mu.Unlock()
 		if err := pace.Rest(ctx, st.Epoch); err != nil {
@@ -233,7 +233,7 @@ func (p *Presence) untilGone(ctx context.Context, st *Stay) error {
 			e.Unwatch(w)
 			return nil
 		}
-		if link != e.Connection() { // the node was perhaps seen on a later connection, of whose beginning nothing tells
+		if link != e.Connection() { // perhaps the answer came on a later connection, whose start no event reports
 			w.Stop()
 			continue
 		}

@@ -37,7 +37,7 @@ func (c *Client) Stop(d time.Duration) {
 }
 
 // awaitGreeting waits a moment for the answer to a request for a new session that was sent before Stop began. The
-// answer tells the id and the password of the session, without which nobody can end it.
+// answer has the id and the password of the session. Without them no request can end it.
 func (e *Epoch) awaitGreeting() {
 	e.mu.Lock()
 	w := e.dialled // if there is another after this one, it sends no handshake: see note

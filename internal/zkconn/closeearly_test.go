@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Nobody else can end that session: only the answer tells its id and password.
+// No other client can end that session: only the answer has its id and password.
 func TestCloseEndsASessionThatAServerIsAboutToMake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPeer(t)

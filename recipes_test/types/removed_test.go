@@ -80,7 +80,7 @@ var based = map[string]user{
 	},
 }
 
-// The queues of a type are below its base node. Whoever queues must not make that node, without data.
+// The queues of a type are below its base node. A call that queues must not create that node without data.
 func TestATypeGoesOnWhenAllItsNodesWereRemoved(t *testing.T) {
 	for kind, use := range based {
 		t.Run(kind, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestATypeGoesOnWhenAllItsNodesWereRemoved(t *testing.T) {
 }
 
 // All nodes are removed when a slot is free, and before it is taken.
-func TestSlotsThatAreRemovedBeforeOneIsTakenAreMadeAnew(t *testing.T) {
+func TestSlotsAreCreatedAgainIfRemovedBeforeOneIsTaken(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		acquire := based["slots"](v.Session())
 		require.NoError(t, acquire(t.Context()))
@@ -146,7 +146,7 @@ func TestSlotsThatAreRemovedBeforeOneIsTakenAreMadeAnew(t *testing.T) {
 }
 
 // One node after the other is removed, with pauses.
-func TestAMemberJoinsAGroupAnewThatIsRemovedStepByStep(t *testing.T) {
+func TestAMemberJoinsAgainAGroupThatIsRemovedStepByStep(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		m, err := zkgroup.New(v.Session(), "/far").Join(t.Context(), zkgroup.Member{ID: "a"})
 		require.NoError(t, err)
@@ -160,7 +160,7 @@ func TestAMemberJoinsAGroupAnewThatIsRemovedStepByStep(t *testing.T) {
 }
 
 // Somebody has removed a part of the nodes, and removes the rest while a party makes what is missing.
-func TestADoubleBarrierThatIsRemovedWhileItIsMendedIsMadeAnew(t *testing.T) {
+func TestADoubleBarrierIsCreatedAgainIfRemovedDuringARepair(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		b := zkbarrier.NewDoubleBarrier(v.Session(), "/far", 1)
 		require.NoError(t, b.Enter(t.Context()))
@@ -182,7 +182,7 @@ func TestADoubleBarrierThatIsRemovedWhileItIsMendedIsMadeAnew(t *testing.T) {
 
 // A consumer waits for elements, and others that are nearer put and take without a pause. Somebody removes the place in the line that
 // keeps them from being quicker.
-func TestATakeWhosePlaceIsRemovedQueuesAnew(t *testing.T) {
+func TestATakeWhosePlaceIsRemovedQueuesAgain(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
