@@ -207,3 +207,29 @@ func TestATakeWhosePlaceIsRemovedQueuesAgain(t *testing.T) {
 		longest()
 	})
 }
+
+// All nodes are removed while a call has closed the gate, before it reads. The nearer process creates them again, with an open gate.
+func TestAChangeDoesNotTakeARemovedGateForClosed(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		_, longest := busy(ctx, t, v, based["value"], 1, time.Millisecond/2)
+		s := v.Session()
+		change := based["value"](s)
+		v.Server.Delay(s.ID(), 20*time.Millisecond, 20*time.Millisecond)
+		var removed sync.Once
+		was := false
+		v.Server.InterceptFunc(func(q *zktest.Request) (verdict zktest.Verdict) {
+			if q.Session == s.ID() && q.Op == zktest.GetData && v.Exists("/far/zkatomic.Value/value") && !v.Exists("/far/zkatomic.Value/open") {
+				removed.Do(func() { was = true; v.Server.DeleteAll("/far") })
+			}
+			return verdict
+		})
+		within, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		require.NoError(t, change(within))
+		require.True(t, was)
+		stop()
+		longest()
+	})
+}
