@@ -10,10 +10,12 @@ import (
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
+// jars is the class path of Debian's packages.
+const jars = "/usr/share/java/*"
+
 // startCurator compiles and starts the program in java.
 func startCurator(t *testing.T) *program {
 	t.Helper()
-	const jars = "/usr/share/java/*"
 	sources, err := filepath.Glob("java/*.java")
 	require.NoError(t, err)
 	classes := t.TempDir()

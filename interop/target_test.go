@@ -60,9 +60,9 @@ const containerInterval = 200 * time.Millisecond
 // fake is the in-process server.
 type fake struct{ srv *zktest.Server }
 
-func newFake(t *testing.T) *fake {
-	return &fake{zktest.Run(t, zktest.WithContainerInterval(containerInterval), zktest.WithTick(500*time.Millisecond),
-		zktest.WithExtendedTypes())}
+func newFake(t *testing.T, opts ...zktest.Option) *fake {
+	return &fake{zktest.Run(t, append(opts, zktest.WithContainerInterval(containerInterval), zktest.WithTick(500*time.Millisecond),
+		zktest.WithExtendedTypes())...)}
 }
 
 func (f *fake) addr() string { return f.srv.Addr() }
