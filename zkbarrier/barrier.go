@@ -50,7 +50,7 @@ func newOption(name string, set func(*Barrier)) zksync.Option {
 }
 
 // WithAction makes the last party to arrive run action before any party leaves. The context of the action ends with
-// that of the Await that runs it. It also ends if the generation is broken meanwhile (cause zksync.ErrBroken), and if
+// that of the Await that runs it. It also ends if the generation is broken meanwhile (cause [BrokenError]), and if
 // the session is lost (cause zksync.ErrLost).
 //
 // If action returns an error or panics, the barrier is broken. That party's Await returns the error or panics, and
@@ -111,9 +111,9 @@ func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Opti
 // with zksync.ErrBroken. In a Tolerant barrier it arrives again in its next session. The error wraps
 //   - the context's error, if ctx ends first. That breaks the barrier, unless the party had not arrived yet or the
 //     barrier is Tolerant. If ctx ends at the moment at which all have arrived, and the servers say so at once, the
-//     call succeeds. A ctx that has ended before the call breaks nothing;
-//   - zksync.ErrBroken, if the barrier is broken. A generation in which all have arrived never counts as
-//     broken, however late its parties hear of that;
+//     call succeeds. A ctx that has ended before the call breaks nothing. The text says who has arrived;
+//   - zksync.ErrBroken, if the barrier is broken: a [BrokenError] says why, and who had arrived. A generation in which
+//     all have arrived never counts as broken, however late its parties hear of that;
 //   - the action's error, if this party ran it;
 //   - zksync.ErrSessionExpired, if the session was lost, and so many generations have ended since that it is
 //     unknown whether this party was counted;
@@ -129,8 +129,11 @@ func (b *Barrier) Await(ctx context.Context) (index int, err error) {
 func (c *barrierCall) await(ctx context.Context) (index int, err error) {
 	b := c.b
 	defer c.turn.Leave()
-	if err := b.in(ctx, "await", c.run); err != nil {
-		return -1, err
+	if b.misuse != nil {
+		return -1, errs.Wrap("await", b.path, b.misuse)
+	}
+	if err := b.at.In(ctx, c.run); err != nil {
+		return -1, errs.Wrap("await", b.path, record.Saying(err, c.breach.present(b.parties)))
 	}
 	return c.index, errs.Wrap("await", b.path, c.err)
 }

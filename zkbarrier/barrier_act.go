@@ -3,6 +3,7 @@ package zkbarrier
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -19,7 +20,7 @@ func (c *barrierCall) release(ctx context.Context, e *zkconn.Epoch) (step, error
 		return nil, err
 	}
 	if deletes(op, c.b.open(c.st.Generation)) {
-		return c.settle(ctx, e, c.breakUp) // somebody deleted that node by hand
+		return c.settle(ctx, e, c.breakBecause(breach{Why: Removed}))
 	}
 	return c.settle(ctx, e, c.look) // another party has come, or one has gone
 }
@@ -30,7 +31,7 @@ func (c *barrierCall) act(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	returned := false
 	defer func() {
 		if !returned { // the action panicked
-			c.leave(e, (*barrierCall).breakAndClear)
+			c.leave(e, (*barrierCall).failed)
 		}
 	}()
 	ended, err := c.whileOpen(ctx, e, c.b.action)
@@ -44,14 +45,18 @@ func (c *barrierCall) act(ctx context.Context, e *zkconn.Epoch) (step, error) {
 		return c.release, nil
 	// The action itself failed.
 	case ended == nil:
-		c.leave(e, (*barrierCall).breakAndClear)
+		c.leave(e, (*barrierCall).failed)
 		c.node = nil
 		return c.finish(-1, err)
 	}
-	c.failure = err // the generation or the session ended first, and the action may have failed because of that
+	// The generation or the session ended first, and the action may have failed because of that.
 	if errors.Is(ended, zksync.ErrBroken) {
-		return c.fail()
+		if !errors.Is(err, ended) {
+			err = fmt.Errorf("%w: %w", ended, err)
+		}
+		return c.finish(-1, err)
 	}
+	c.failure = err
 	return nil, zkconn.ErrOver
 }
 
@@ -65,8 +70,10 @@ func (c *barrierCall) whileOpen(parent context.Context, e *zkconn.Epoch, f func(
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		if e.Pause(ctx, c.b.neighborPause(e)) == nil && c.sawTheEnd(ctx, e) {
-			cancel(zksync.ErrBroken)
+		if e.Pause(ctx, c.b.neighborPause(e)) == nil {
+			if broken := c.breakOf(ctx, e); broken != nil {
+				cancel(broken)
+			}
 		}
 	}()
 	defer func() {
@@ -77,8 +84,9 @@ func (c *barrierCall) whileOpen(parent context.Context, e *zkconn.Epoch, f func(
 	return context.Cause(ctx), err
 }
 
-// sawTheEnd waits until the generation is broken, with a copy of the call whose only step is to wait.
-func (c *barrierCall) sawTheEnd(ctx context.Context, e *zkconn.Epoch) bool {
+// breakOf waits until the generation is broken, with a copy of the call whose only step is to wait, and returns
+// why. It is nil if the wait ends otherwise.
+func (c *barrierCall) breakOf(ctx context.Context, e *zkconn.Epoch) error {
 	other := *c
 	other.turn = c.b.turn()
 	other.acting = true
@@ -86,5 +94,8 @@ func (c *barrierCall) sawTheEnd(ctx context.Context, e *zkconn.Epoch) bool {
 	for next != nil && err == nil {
 		next, err = next(ctx, e)
 	}
-	return err == nil && errors.Is(other.err, zksync.ErrBroken)
+	if err != nil || !errors.Is(other.err, zksync.ErrBroken) {
+		return nil
+	}
+	return other.err
 }

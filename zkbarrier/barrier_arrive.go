@@ -30,7 +30,11 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 		return c.settle(ctx, e, c.arrive)
 	}
 	if st.Broken {
-		return c.fail()
+		f, err := c.b.recorded(ctx, e, st, c.attempt)
+		if err != nil {
+			return nil, err
+		}
+		return c.fail(f.why)
 	}
 	c.st = st
 	dir := c.b.dir(st.Generation)
@@ -67,15 +71,15 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch, r *node.Refused) (step, error) {
 	// An earlier request got no answer: it may have been applied, and the party may have been counted.
 	if c.tries > 1 {
-		f, _, _, err := c.b.outcome(ctx, e, c.st, c.attempt)
+		f, _, err := c.b.outcome(ctx, e, c.st, c.attempt)
 		switch {
 		case err != nil:
 			return nil, err
-		case f == broken && !c.died:
+		case f.outcome == broken && !c.died:
 			// The party has not arrived. Only a party itself deletes its node from a broken generation. So if an
 			// earlier request had been applied in this session, node.Make would have found its node.
 			c.tries = 0
-		case f != open:
+		case f.outcome != open:
 			return c.settle(ctx, e, c.arrive)
 		}
 	}
@@ -112,7 +116,7 @@ func (c *barrierCall) arrived(n *node.Node) (step, error) {
 	case int(n.Dir.NumChildren) >= c.b.parties:
 		return c.look, nil
 	case !c.b.tolerant && int(n.Dir.NumChildren) != a.seq+1:
-		return c.breakUp, nil // the node's number counts all that came before it, so one of them is gone
+		return c.breakBecause(breach{Why: Died}), nil // the node's number counts all that came before it, so one of them is gone
 	}
 	return c.wait, nil
 }

@@ -35,6 +35,9 @@ type barrierCall struct {
 
 	failure error // the error of an action that ended because the generation was broken or the session was lost
 
+	neighbor arrivedOwner // the party that this one watches
+	breach   breach       // why this party breaks the generation, or who was there when it gave up
+
 	index int // the result of Await
 	err   error
 }
@@ -56,11 +59,12 @@ func (c *barrierCall) finish(index int, err error) (step, error) {
 }
 
 // fail ends the call because the generation is broken.
-func (c *barrierCall) fail() (step, error) {
+func (c *barrierCall) fail(why breach) (step, error) {
+	err := error(why.error(c.b.parties))
 	if c.failure != nil {
-		return c.finish(-1, fmt.Errorf("%w: %w", zksync.ErrBroken, c.failure))
+		err = fmt.Errorf("%w: %w", err, c.failure)
 	}
-	return c.finish(-1, zksync.ErrBroken)
+	return c.finish(-1, err)
 }
 
 // pass ends the call because all have arrived, this party at that place.
@@ -102,17 +106,17 @@ func (c *barrierCall) run(ctx context.Context, e *zkconn.Epoch) error {
 
 // settle finds out what became of the generation. If the generation is still open, the call continues with next.
 func (c *barrierCall) settle(ctx context.Context, e *zkconn.Epoch, next step) (step, error) {
-	f, place, now, err := c.b.outcome(ctx, e, c.st, c.attempt)
+	f, now, err := c.b.outcome(ctx, e, c.st, c.attempt)
 	switch {
 	case err != nil:
 		return nil, err
-	case f == passed:
-		return c.pass(place)
-	case f == broken:
-		return c.fail()
-	case f == unknown:
+	case f.outcome == passed:
+		return c.pass(f.place)
+	case f.outcome == broken:
+		return c.fail(f.why)
+	case f.outcome == unknown:
 		return c.byNode(ctx, e)
-	case f == leftOut:
+	case f.outcome == leftOut:
 		c.turn.Refused()
 		c.begin(barrierState{})
 		return c.arrive, nil
@@ -143,7 +147,7 @@ func (c *barrierCall) byNode(ctx context.Context, e *zkconn.Epoch) (step, error)
 	case err != nil:
 		return nil, err
 	case there:
-		return c.fail()
+		return c.fail(breach{})
 	case c.seq < c.b.parties && !c.extra:
 		return c.pass(c.seq)
 	}
@@ -178,7 +182,7 @@ func (c *barrierCall) decide(g gathering) step {
 		return c.nodeGone
 	// One of the members has died: the others would wait for ever.
 	case !c.b.tolerant && g.holed(n):
-		return c.breakUp
+		return c.breakBecause(c.death(g))
 	case c.acting:
 		return nil
 	// No member is gone, or there would be a gap. So the members are those for whom the action has run.
@@ -214,15 +218,19 @@ func (c *barrierCall) nodeGone(ctx context.Context, e *zkconn.Epoch) (step, erro
 	if c.b.tolerant || c.extra {
 		return c.settle(ctx, e, c.paced(c.arrive)) // all nodes of the party name one attempt, so it counts once
 	}
-	return c.settle(ctx, e, c.breakUp)
+	why := breach{Why: Removed}
+	if c.died {
+		why = c.by(Died)
+	}
+	return c.settle(ctx, e, c.breakBecause(why))
 }
 
 // breakUp breaks the generation, unless the generation has ended.
 func (c *barrierCall) breakUp(ctx context.Context, e *zkconn.Epoch) (step, error) {
-	err := c.b.breakUp(ctx, e, c.st)
+	err := c.b.breakUp(ctx, e, c.st, c.breach)
 	switch {
 	case err == nil:
-		return c.fail()
+		return c.fail(c.breach)
 	// ErrNodeExists is about the record of the generation's end.
 	case !outdated(err) && !errors.Is(err, zk.ErrNodeExists):
 		return nil, err

@@ -94,8 +94,8 @@ func (b *Barrier) release(st barrierState, g gathering) []any {
 }
 
 // breakUp breaks the generation that is open in st. The servers refuse it if that generation has ended.
-func (b *Barrier) breakUp(ctx context.Context, e *zkconn.Epoch, st barrierState) error {
-	ops := b.ending(st, st.broken(), barrierRecord{Broken: true}, nil)
+func (b *Barrier) breakUp(ctx context.Context, e *zkconn.Epoch, st barrierState, why breach) error {
+	ops := b.ending(st, st.broken(), barrierRecord{Broken: true, breach: why}, nil)
 	op, err := b.end(ctx, e, ops)
 	if deletes(op, b.open(st.Generation)) && errors.Is(err, zk.ErrNoNode) { // somebody deleted it by hand before
 		ops = slices.DeleteFunc(ops, func(op any) bool { return deletes(op, b.open(st.Generation)) })
@@ -120,9 +120,13 @@ func (b *Barrier) reset(ctx context.Context, e *zkconn.Epoch, from *int64) error
 			return nil
 		}
 		*from = st.Generation
-		op, err := b.begin(ctx, e, st)
+		why := breach{Why: Reset, By: b.self()}
+		if !st.Broken {
+			why = b.attended(ctx, e, st, why)
+		}
+		op, err := b.begin(ctx, e, st, why)
 		if deletes(op, b.open(st.Generation)) && errors.Is(err, zk.ErrNoNode) { // by hand: break it first
-			err = b.breakUp(ctx, e, st)
+			err = b.breakUp(ctx, e, st, why)
 		}
 		if err != nil && !outdated(err) {
 			return err
@@ -134,9 +138,9 @@ func (b *Barrier) reset(ctx context.Context, e *zkconn.Epoch, from *int64) error
 }
 
 // begin begins the next generation after that of st, and ends the latter if it has not ended.
-func (b *Barrier) begin(ctx context.Context, e *zkconn.Epoch, st barrierState) (op any, err error) {
+func (b *Barrier) begin(ctx context.Context, e *zkconn.Epoch, st barrierState, why breach) (op any, err error) {
 	if !st.Broken {
-		return b.end(ctx, e, b.ending(st, st.next(), barrierRecord{Broken: true}, nil))
+		return b.end(ctx, e, b.ending(st, st.next(), barrierRecord{Broken: true, breach: why}, nil))
 	}
 	_, err = record.Transact(ctx, e, append([]any{
 		&zk.SetDataRequest{Path: b.base(), Data: st.next().encode(), Version: st.version},

@@ -39,6 +39,7 @@ func (c *barrierCall) leave(e *zkconn.Epoch, how func(*barrierCall, context.Cont
 	defer limit.Stop()
 	select {
 	case i := <-index:
+		c.breach = gone.breach
 		return i
 	case <-limit.C:
 	case <-e.Over():
@@ -52,6 +53,7 @@ func (c *barrierCall) giveUp(ctx context.Context, e *zkconn.Epoch) int {
 	case c.tries == 0:
 		return -1
 	case c.b.tolerant || c.extra:
+		c.breach = c.b.attended(ctx, e, c.st, breach{})
 		return c.withdraw(ctx, e)
 	case c.node == nil: // its request may have been applied
 		g, err := c.b.gathering(ctx, e, c.st.Generation)
@@ -59,6 +61,14 @@ func (c *barrierCall) giveUp(ctx context.Context, e *zkconn.Epoch) int {
 			return -1 // the others are enough without this party
 		}
 	}
+	c.breach = c.b.attended(ctx, e, c.st, c.by(GaveUp))
+	return c.breakAndClear(ctx, e)
+}
+
+// failed is for a party whose action has failed.
+func (c *barrierCall) failed(ctx context.Context, e *zkconn.Epoch) int {
+	c.breach = c.by(ActionFailed)
+	c.breach.Count = c.b.parties
 	return c.breakAndClear(ctx, e)
 }
 
@@ -83,9 +93,9 @@ func (c *barrierCall) withdraw(ctx context.Context, e *zkconn.Epoch) int {
 	}
 	// If the node is gone already, all may have left, this party with them.
 	if err := e.Delete(ctx, c.node.Path); errors.Is(err, zk.ErrNoNode) {
-		f, place, _, err := c.b.outcome(ctx, e, c.st, c.attempt)
-		if err == nil && f == passed {
-			return c.b.parties - 1 - place
+		f, _, err := c.b.outcome(ctx, e, c.st, c.attempt)
+		if err == nil && f.outcome == passed {
+			return c.b.parties - 1 - f.place
 		}
 	}
 	c.sweep(ctx, e)

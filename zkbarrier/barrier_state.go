@@ -45,6 +45,7 @@ func (st barrierState) broken() barrierState {
 type barrierRecord struct {
 	Broken bool     `json:"broken,omitempty"`
 	Passed []string `json:"passed,omitempty"` // the attempts of the parties that it counted, in the order of arrival
+	breach          // of a broken generation
 }
 
 // remembered is the number of latest generations whose records are kept.
@@ -126,53 +127,60 @@ const (
 	unknown                // the generation ended so long ago that its record is gone
 )
 
-// outcome finds out what became of the attempt in the generation that was open in st. If the attempt passed, place is
-// its place in the order of arrival. If the generation is still open, now is its present state.
-func (b *Barrier) outcome(ctx context.Context, e *zkconn.Epoch, st barrierState, attempt string) (f outcome, place int, now barrierState, err error) {
-	f, place, err = b.recorded(ctx, e, st, attempt)
-	if f != unknown || err != nil {
-		return f, place, st, err
+// fate is the outcome, with what is known of it.
+type fate struct {
+	outcome
+	place int    // of an attempt that passed: in the order of arrival
+	why   breach // of a broken generation
+}
+
+// outcome finds out what became of the attempt in the generation that was open in st. If the generation is still open, now
+// is its present state.
+func (b *Barrier) outcome(ctx context.Context, e *zkconn.Epoch, st barrierState, attempt string) (f fate, now barrierState, err error) {
+	f, err = b.recorded(ctx, e, st, attempt)
+	if f.outcome != unknown || err != nil {
+		return f, st, err
 	}
 	now, err = b.learn(ctx, e)
 	switch {
 	case err != nil:
-		return open, 0, st, err
+		return fate{}, st, err
 	case now.Generation < st.Generation:
 		// Generations only count up. So somebody deleted the barrier, and another process created it anew.
-		return broken, 0, now, nil
+		return fate{outcome: broken, why: breach{Why: Removed}}, now, nil
 	case now.Generation == st.Generation && !now.Broken:
-		return open, 0, now, nil
+		return fate{}, now, nil
 	}
 	// The generation has ended. The transaction that ended it wrote the record, and this server has just caught up
 	// with the leader. So if there is still no record, it was removed because it was old.
-	f, place, err = b.recorded(ctx, e, st, attempt)
-	return f, place, st, err
+	f, err = b.recorded(ctx, e, st, attempt)
+	return f, st, err
 }
 
 // recorded is outcome by the record of the generation's end, as far as this
 // server knows; unknown if there is no record.
-func (b *Barrier) recorded(ctx context.Context, e *zkconn.Epoch, st barrierState, attempt string) (f outcome, place int, err error) {
+func (b *Barrier) recorded(ctx context.Context, e *zkconn.Epoch, st barrierState, attempt string) (f fate, err error) {
 	data, _, err := e.Get(ctx, b.ended(st.Generation))
 	if errors.Is(err, zk.ErrNoNode) {
-		return unknown, 0, nil
+		return fate{outcome: unknown}, nil
 	}
 	if err != nil {
-		return open, 0, err
+		return fate{}, err
 	}
 	var how barrierRecord
 	if err := json.Unmarshal(data, &how); err != nil {
-		return open, 0, fmt.Errorf("%w: %s is not the end of a generation", zksync.ErrMisuse, b.at.Local(b.ended(st.Generation)))
+		return fate{}, fmt.Errorf("%w: %s is not the end of a generation", zksync.ErrMisuse, b.at.Local(b.ended(st.Generation)))
 	}
 	if how.Broken {
 		b.advance(st, st.broken())
-		return broken, 0, nil
+		return fate{outcome: broken, why: how.breach}, nil
 	}
 	b.advance(st, st.next())
-	place = slices.Index(how.Passed, attempt)
+	place := slices.Index(how.Passed, attempt)
 	if place < 0 {
-		return leftOut, 0, nil
+		return fate{outcome: leftOut}, nil
 	}
-	return passed, place, nil
+	return fate{outcome: passed, place: place}, nil
 }
 
 // fit returns an error if the servers would not accept the transaction in which all parties leave. That transaction

@@ -6,8 +6,10 @@ import (
 	"math"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
 )
 
 // forever is the quiet time of a listener that only events wake.
@@ -34,7 +36,8 @@ func (c *barrierCall) wait(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	}
 	news := record.Hear(e, paths...)
 	defer news.Stop()
-	dir, pause, neighbor := c.b.dir(c.st.Generation), c.b.neighborPause(e), ""
+	dir, pause := c.b.dir(c.st.Generation), c.b.neighborPause(e)
+	c.neighbor = arrivedOwner{}
 	quiet := pause
 	if (c.b.tolerant || c.extra) && !c.bars() {
 		// The party does not need to notice deaths. In a tolerant barrier another party takes the place of a dead
@@ -72,11 +75,26 @@ func (c *barrierCall) wait(ctx context.Context, e *zkconn.Epoch) (step, error) {
 			return next, nil
 		}
 		quiet = forever
-		if c.neighborIn(others) != neighbor {
-			neighbor = c.neighborIn(others)
-			news.Add(dir + "/" + neighbor)
+		if now := c.neighborIn(others); now != c.neighbor.name && !c.follow(ctx, e, news, now) {
+			quiet = pause
 		}
 	}
+}
+
+// follow has the party watch another one, and learns its name. It reports false if the servers have not answered.
+func (c *barrierCall) follow(ctx context.Context, e *zkconn.Epoch, news *record.Listener, name string) bool {
+	soon, cancel := context.WithTimeoutCause(ctx, e.Timeout()/2, zkconn.ErrNotSent)
+	defer cancel()
+	content, err := news.Read(soon, c.b.dir(c.st.Generation)+"/"+name)
+	switch {
+	case err == nil:
+		c.neighbor = arrivedOwner{name, node.Decode(content.Data).Owner}
+	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth):
+		c.neighbor = arrivedOwner{name: name}
+	default:
+		return false
+	}
+	return true
 }
 
 // bars reports whether the generation may need parties that this one keeps from arriving. It has closed the gate as an extra party, and
@@ -107,13 +125,13 @@ func (c *barrierCall) heard(path string, what zkconn.Event) step {
 	}
 	// The neighbor's node is gone, so the neighbor has died. It was not let go: the transaction in which all leave
 	// deletes the node open before the nodes of the parties, so the event of open would have come first.
-	return c.breakUp
+	return c.breakBecause(c.neighborDied())
 }
 
 // close is for a party that waited for the deletion of the node open. It finds out how the generation ended. If the
 // generation has not ended, somebody deleted that node by hand, and the party breaks the generation.
 func (c *barrierCall) close(ctx context.Context, e *zkconn.Epoch) (step, error) {
-	return c.settle(ctx, e, c.breakUp)
+	return c.settle(ctx, e, c.breakBecause(breach{Why: Removed}))
 }
 
 // neighborPause is how long a party waits before it looks for its neighbor. It is longer for very

@@ -84,6 +84,37 @@ func ExampleBarrier_Reset() {
 	// false <nil>
 }
 
+// The error says who broke the barrier, and who had come.
+func ExampleBrokenError() {
+	srv := zktest.Start()
+	defer srv.Close()
+	ctx := context.Background()
+	s, err := zksync.Connect(ctx, srv.Addr(), zksync.WithName("loader-7"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+
+	b := zkbarrier.NewBarrier(s, "/batch/loaded", 3)
+	arrived := make(chan error)
+	go func() { _, err := b.Await(ctx); arrived <- err }()
+	for n := 0; n < 1; {
+		n, _ = b.Waiting(ctx)
+	}
+	fmt.Println(b.Reset(ctx))
+
+	var broken *zkbarrier.BrokenError
+	if errors.As(<-arrived, &broken) {
+		fmt.Println(broken.Why, broken.By[0].Name)
+		fmt.Println(broken.Count, "of", broken.Parties, broken.Arrived[0].Name)
+	}
+	// Output:
+	// <nil>
+	// reset loader-7
+	// 1 of 3 loader-7
+}
+
 // A worker that is restarted takes the place of the one that died.
 func ExampleTolerant() {
 	srv := zktest.Start()

@@ -1,7 +1,6 @@
 package zkwaitgroup
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,22 +59,13 @@ type Member struct {
 
 // String is "host (pid 1, name)", with what is known, and the number of members if it is not 1.
 func (m Member) String() string {
-	var b strings.Builder
-	b.WriteString(cmp.Or(m.Host, "unknown host"))
-	var about []string
-	if m.PID != 0 {
-		about = append(about, fmt.Sprint("pid ", m.PID))
-	}
-	if m.Name != "" {
-		about = append(about, m.Name)
-	}
 	if m.N > 1 {
-		about = append(about, fmt.Sprint(m.N, " members"))
+		m.Name = strings.TrimPrefix(fmt.Sprint(m.Name, ", ", m.N, " members"), ", ")
 	}
-	if len(about) > 0 {
-		b.WriteString(" (" + strings.Join(about, ", ") + ")")
+	if m.Owner == (zksync.Owner{}) {
+		return "unknown host"
 	}
-	return b.String()
+	return m.Owner.String()
 }
 
 // DeadMembersError names the members of a group that died before they were done.

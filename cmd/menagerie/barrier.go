@@ -112,7 +112,7 @@ func (a *app) runBarrier(ctx context.Context, o barrierOptions) error {
 		index, err := b.Await(w.ctx)
 		switch {
 		case errors.Is(err, zksync.ErrBroken):
-			return failure("another process gave up at %s on %s before all %d had arrived", o.path, a.target(), o.parties)
+			return failure("%s gave up at %s on %s before all %d had arrived%s", quitter(err), o.path, a.target(), o.parties, remaining(err))
 		case err != nil && w.ctx.Err() != nil:
 			tellOthers(w, b)
 			return err
@@ -130,6 +130,31 @@ func (a *app) runBarrier(ctx context.Context, o barrierOptions) error {
 		goodbye(w.s) // CMD does not need the session, however long it runs
 		return a.runFreely(o, index, program, w.signals)
 	})
+}
+
+// quitter names the process that gave up, and so broke the round.
+func quitter(err error) string {
+	var why *zkbarrier.BrokenError
+	if errors.As(err, &why) && len(why.By) > 0 {
+		return "another process, " + rowsOf(why.By)[0].who() + ","
+	}
+	return "another process"
+}
+
+// remaining names the parties that were left when the round was broken.
+func remaining(err error) string {
+	var why *zkbarrier.BrokenError
+	if !errors.As(err, &why) || why.Count == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d of %d still waited", why.Count, why.Parties) + names(rowsOf(why.Arrived), why.Count)
+}
+
+func rowsOf(owners []zksync.Owner) (rows []contenderRow) {
+	for _, o := range owners {
+		rows = append(rows, contenderRow{Owner: ownerRow(o)})
+	}
+	return rows
 }
 
 // tellOthers breaks the round for all that wait, and begins a new one. If no server answers soon, the

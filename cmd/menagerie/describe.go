@@ -245,6 +245,9 @@ func (l *look) parties(ctx context.Context, n *node, names []string, kind zksync
 	if !l.full || n == nil {
 		return nil
 	}
+	if l.most > 0 {
+		names = names[:min(len(names), l.most)]
+	}
 	return l.each(ctx, n, names, func(c *node) error {
 		o.Entries = append(o.Entries, party(c, kind, zksync.Waiting, len(o.Entries)))
 		return nil

@@ -35,6 +35,7 @@ type look struct {
 	access *session.Access
 	epoch  *zkconn.Epoch
 	full   bool // who takes part, too, where that is not read anyway
+	most   int  // the most of these; 0 for all
 
 	// changed, if not nil, gets a value when something that was read has changed. It must
 	// have room for one.

@@ -27,23 +27,40 @@ func whoHolds(s *zksync.Session, o lockOptions) (held <-chan string, forget func
 	return text, look.Stop
 }
 
-// heldNow says which process holds path, and for how long: ": held by web-3 pid 4711 for 12s". It blocks
-// until end at most.
+// heldNow says which process holds path, and for how long: ": held by web-3 pid 4711 for 12s". At a meeting it says who has
+// come: ": 2 of 3 have arrived: web-3 pid 4711, web-4 pid 815". It blocks until end at most.
 func heldNow(s *zksync.Session, path string, end time.Time) (text string) {
 	ctx, cancel := context.WithDeadline(context.Background(), end)
 	defer cancel()
 	_ = follow(ctx, s, 0, false, func(ctx context.Context, l *look) error { // if it fails, the text says less
+		l.full, l.most = true, maxNames
 		o, err := l.object(ctx, path)
 		if o == nil || err != nil {
 			return err
 		}
 		if held := heldBy(o.in(zksync.Held), time.Now()); held != "" {
 			text = ": " + held
+		} else if o.State == "waiting" && o.Total != nil {
+			text = ": " + o.Detail + names(o.Entries, int(*o.Count))
 		}
 		return nil
 	})
 	if ctx.Err() != nil {
 		return ", and no server answers"
+	}
+	return text
+}
+
+// maxNames is how many parties a message names.
+const maxNames = 16
+
+// names is ": web-3 pid 4711, web-4 pid 815 and 2 others", of count parties in all; "" if none is known.
+func names(rows []contenderRow, count int) (text string) {
+	for i, r := range rows {
+		text += []string{": ", ", "}[min(i, 1)] + r.who()
+	}
+	if n := count - len(rows); n > 0 && len(rows) > 0 {
+		text += " and " + plural(int64(n), "other")
 	}
 	return text
 }

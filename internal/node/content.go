@@ -1,7 +1,9 @@
 package node
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 	"unicode"
@@ -18,6 +20,25 @@ type Owner struct {
 	// Name is what WithName set, or the data that another library put into its
 	// node; at most 64 characters, all printable.
 	Name string
+}
+
+// String is "host (pid 1, name)", with what is known; "unknown" if nothing is.
+func (o Owner) String() string {
+	var about []string
+	if o.PID != 0 {
+		about = append(about, fmt.Sprint("pid ", o.PID))
+	}
+	if o.Name != "" {
+		about = append(about, o.Name)
+	}
+	if o == (Owner{}) {
+		return "unknown"
+	}
+	text := cmp.Or(o.Host, "unknown host")
+	if len(about) > 0 {
+		text += " (" + strings.Join(about, ", ") + ")"
+	}
+	return text
 }
 
 // Limits of what is written into a node and of what is shown from one. Anybody

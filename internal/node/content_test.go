@@ -113,3 +113,15 @@ func FuzzDecodeOwner(f *testing.F) {
 		require.True(t, since.Equal(at))
 	})
 }
+
+func TestAnOwnerIsShownWithWhatIsKnown(t *testing.T) {
+	for text, o := range map[string]Owner{
+		"unknown":               {},
+		"web-3":                 {Host: "web-3"},
+		"web-3 (pid 7)":         {Host: "web-3", PID: 7},
+		"web-3 (pid 7, loader)": {Host: "web-3", PID: 7, Name: "loader"},
+		"unknown host (loader)": {Name: "loader"},
+	} {
+		require.Equal(t, text, o.String())
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -41,6 +42,21 @@ func Hear(e *zkconn.Epoch, paths ...string) *Listener {
 // nodes before they answer a later request.
 func (l *Listener) Add(paths ...string) {
 	l.watches = append(l.watches, l.e.WatchAll(paths, l.Tell, nil)...)
+}
+
+// Read is Add for one node, which it also reads, with the same request. The node may be missing: then the next event says so, as
+// with Add, and the error is zk.ErrNoNode. After any other error it may not listen to the node.
+func (l *Listener) Read(ctx context.Context, path string) (zkconn.Content, error) {
+	w, now, err := l.e.WatchData(ctx, path, func(what zkconn.Event) { l.Tell(path, what) })
+	switch {
+	case err == nil:
+		l.watches = append(l.watches, w)
+	case errors.Is(err, zk.ErrNoNode):
+		l.Tell(path, zkconn.NotFound)
+	case errors.Is(err, zk.ErrNoAuth): // to listen needs no permission
+		l.Add(path)
+	}
+	return now, err
 }
 
 // List lists the children of a directory, and listens to the next change of those.

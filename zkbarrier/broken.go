@@ -1,0 +1,191 @@
+package zkbarrier
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// Cause says why a barrier is broken. It is empty if that is not known: the record of it is gone, or a process of an
+// older version broke the barrier.
+type Cause string
+
+const (
+	// Died: the session of a party ended while it waited, or somebody removed the party's node.
+	Died Cause = "died"
+	// GaveUp: the context of a party ended.
+	GaveUp Cause = "gave up"
+	// Reset: a process called Reset.
+	Reset Cause = "reset"
+	// Removed: somebody removed nodes of the barrier.
+	Removed Cause = "removed"
+	// ActionFailed: the function of WithAction failed or panicked.
+	ActionFailed Cause = "action failed"
+)
+
+// BrokenError says why a barrier is broken, and who had come, as far as that is known. No decision of the library
+// depends on it. errors.Is(err, zksync.ErrBroken) is true for it.
+type BrokenError struct {
+	Why Cause
+	// By has the party that died, gave up or ran the action, or the caller of Reset. It is empty if that is not known.
+	// After [DoubleBarrier.Leave] it has all parties that may have died, if more may have than Died.
+	By []zksync.Owner
+	// Died is the number of parties that died inside a DoubleBarrier.
+	Died int
+	// Parties is the number of parties of the barrier.
+	Parties int
+	// Count is the number of parties that had arrived when the barrier was broken; 0 if it is not known.
+	Count int
+	// Arrived are the first 16 of them, in the order of arrival.
+	Arrived []zksync.Owner
+}
+
+// Error names the cause and the parties.
+func (e *BrokenError) Error() string {
+	text := zksync.ErrBroken.Error()
+	switch e.Why {
+	case Died:
+		text += ": " + e.deaths()
+	case GaveUp:
+		text += ": " + e.by("a party") + " gave up"
+	case Reset:
+		text += ": " + e.by("a process") + " reset the barrier"
+	case Removed:
+		text += ": somebody has removed nodes of the barrier"
+	case ActionFailed:
+		text += ": the action failed in " + e.by("a party")
+	}
+	if e.Count > 0 {
+		text += "; " + record.Roll{Owners: e.Arrived, More: e.Count - len(e.Arrived)}.Say(fmt.Sprintf("%d of %d had arrived", e.Count, e.Parties))
+	}
+	return text
+}
+
+// Unwrap returns zksync.ErrBroken.
+func (e *BrokenError) Unwrap() error { return zksync.ErrBroken }
+
+// by names who did it.
+func (e *BrokenError) by(unknown string) string {
+	if len(e.By) == 0 {
+		return unknown
+	}
+	return record.Roll{Owners: e.By}.String()
+}
+
+// deaths says who died.
+func (e *BrokenError) deaths() string {
+	if e.Died == 0 || len(e.By) == e.Died {
+		return e.by("a party") + " died"
+	}
+	text := fmt.Sprintf("%d of %d parties died", e.Died, e.Parties)
+	if len(e.By) > 0 {
+		text += fmt.Sprintf(", %d of these: %s", e.Died, record.Roll{Owners: e.By})
+	}
+	return text
+}
+
+// breach is what the record of a broken generation says of the cause.
+type breach struct {
+	Why     Cause   `json:"why,omitempty"`
+	By      *owner  `json:"by,omitempty"`
+	Count   int     `json:"count,omitempty"`
+	Arrived []owner `json:"arrived,omitempty"`
+}
+
+// owner is an Owner in a record. Anybody may have written the record, so it is cleaned before it can reach a terminal.
+type owner zksync.Owner
+
+func (o owner) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Host string `json:"host"`
+		PID  int    `json:"pid"`
+		Name string `json:"name"`
+	}(o))
+}
+
+func (o *owner) UnmarshalJSON(data []byte) error {
+	*o = owner(node.Decode(data).Owner)
+	return nil
+}
+
+// error is the breach for the caller of a barrier of so many parties.
+func (h breach) error(parties int) *BrokenError {
+	e := &BrokenError{Why: h.Why, Parties: parties, Count: h.Count}
+	if h.By != nil && *h.By != (owner{}) {
+		e.By = []zksync.Owner{zksync.Owner(*h.By)}
+	}
+	for _, o := range h.Arrived {
+		e.Arrived = append(e.Arrived, zksync.Owner(o))
+	}
+	return e
+}
+
+// present says who was there, for a party that gave up; "" if that is not known.
+func (h breach) present(parties int) string {
+	if h.Count == 0 {
+		return ""
+	}
+	e := h.error(parties)
+	return record.Roll{Owners: e.Arrived, More: e.Count - len(e.Arrived)}.Say(fmt.Sprintf("%d of %d have arrived", e.Count, parties))
+}
+
+// attended is why, with the parties that are there in the generation of st, as far as the servers say that at once.
+func (b *Barrier) attended(ctx context.Context, e *zkconn.Epoch, st barrierState, why breach) breach {
+	soon, cancel := context.WithTimeout(ctx, record.GlanceLimit)
+	defer cancel()
+	g, err := b.gathering(soon, e, st.Generation)
+	if err != nil {
+		return why
+	}
+	names := make([]string, min(len(g.parties), b.parties))
+	for i := range names {
+		names[i] = g.parties[i].name
+	}
+	why.Count = len(names)
+	there, err := record.Call(soon, e, b.dir(st.Generation), names)
+	for _, o := range there.Owners {
+		why.Arrived = append(why.Arrived, owner(o))
+	}
+	return why
+}
+
+// self is this process.
+func (b *Barrier) self() *owner {
+	o := owner(b.at.Content(node.Content{}).Owner)
+	return &o
+}
+
+// by is a breach that this party causes.
+func (c *barrierCall) by(why Cause) breach { return breach{Why: why, By: c.b.self()} }
+
+// death is the breach when one of the members is missing in g.
+func (c *barrierCall) death(g gathering) breach {
+	if n := c.neighbor.name; n != "" && !g.has(n) {
+		return c.neighborDied()
+	}
+	return breach{Why: Died}
+}
+
+func (c *barrierCall) neighborDied() breach {
+	o := owner(c.neighbor.Owner)
+	return breach{Why: Died, By: &o}
+}
+
+// breakBecause is breakUp for a reason, with the names of those who are there.
+func (c *barrierCall) breakBecause(why breach) step {
+	return func(ctx context.Context, e *zkconn.Epoch) (step, error) {
+		c.breach = c.b.attended(ctx, e, c.st, why)
+		return c.breakUp(ctx, e)
+	}
+}
+
+// arrivedOwner is a party: its node, and who it is.
+type arrivedOwner struct {
+	name string
+	zksync.Owner
+}
