@@ -24,7 +24,7 @@ func (s *Session) inner() *session.Session { return (*session.Session)(s) }
 // are below the chroot, which is created when needed.
 //
 // It blocks until there is a ZooKeeper session or ctx ends. ctx is not used after Connect has returned. If ctx ends, the error names
-// the servers, wraps the context's error and says why the last attempt failed, or how long the first attempt
+// the servers, wraps the context's error and says why the last attempt at each server failed, or how long the first attempt
 // has waited. A malformed connect string or option gives ErrMisuse at once, and so does a
 // session file that a living process uses.
 func Connect(ctx context.Context, servers string, opts ...Option) (*Session, error) {

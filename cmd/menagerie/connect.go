@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -117,12 +118,19 @@ func because(why error) string {
 	if why == nil {
 		return ""
 	}
-	return " (" + strings.TrimPrefix(forPeople(why), "the last attempt failed: ") + ")"
+	text := forPeople(why)
+	for _, lead := range []string{"the last attempt failed: ", "the last attempts failed: "} {
+		text = strings.TrimPrefix(text, lead)
+	}
+	return " (" + text + ")"
 }
 
-// nobodyThere reports whether why means that no server is running at the address. With any other reason there is a
-// server, and the reason says what is wrong with it.
+// nobodyThere reports whether why means that no server is running at any of the addresses. With any other reason there
+// is a server, and the reason says what is wrong with it.
 func nobodyThere(why error) bool {
+	if all, ok := why.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !nobodyThere(err) })
+	}
 	var dns *net.DNSError
 	return errors.Is(why, syscall.ECONNREFUSED) || errors.As(why, &dns)
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"net"
 	"strings"
 	"testing"
 
@@ -120,4 +121,23 @@ func TestAnUnreachableServerIsTriedForTheTimeoutAndNamed(t *testing.T) {
 		p := run(t, append([]string{"--servers", addr, "--connect-timeout", "2s"}, args...)...)
 		p.failed(exitFailure, addr, "within 2s", "connection refused", "menagerie serve", "--servers")
 	}
+}
+
+func TestServersWithoutAQuorumAreNoReasonToStartOne(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
+		}
+	}()
+	p := run(t, "ls", "/a", "--connect-timeout", "2s", "--servers", nobody(t)+","+nobody(t)+","+l.Addr().String())
+	p.failed(exitFailure, "within 2s (1 of 3 servers answers, and has no quorum: 127.0.0.1:", "connection refused", "then closed it")
+	require.NotContains(t, p.stderr.String(), "menagerie serve")
 }

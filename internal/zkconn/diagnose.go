@@ -27,21 +27,55 @@ func (e *TLSError) Unwrap() error { return e.Err }
 
 // diagnosis is an error in other words.
 type diagnosis struct {
-	text string
-	err  error
+	text  string
+	err   error
+	where where
+	guess string // what may be behind it, for the end of the text
 }
+
+// where is how far an attempt came.
+type where int
+
+const (
+	elsewhere where = iota
+	nowhere         // no server has answered the dial
+	shutOut         // a server accepted the connection, and closed it
+)
 
 func diagnosed(err error, format string, args ...any) error {
-	return &diagnosis{fmt.Sprintf(format, args...), err}
+	return &diagnosis{text: fmt.Sprintf(format, args...), err: err}
 }
 
-func (d *diagnosis) Error() string { return d.text }
+// noServer is diagnosed for an attempt that came nowhere.
+func noServer(err error, format string, args ...any) error {
+	return &diagnosis{text: fmt.Sprintf(format, args...), err: err, where: nowhere}
+}
+
+// closedEarly is the diagnosis of a server that accepted the connection, and closed it.
+func closedEarly(err error, guess string) error {
+	return &diagnosis{text: "it accepted the connection, then closed it", err: err, where: shutOut, guess: ": " + guess}
+}
+
+// whereTo is how far the attempt came that failed with err.
+func whereTo(err error) where {
+	var known *diagnosis
+	var name *net.DNSError
+	switch {
+	case errors.As(err, &known):
+		return known.where
+	case errors.As(err, &name):
+		return nowhere
+	}
+	return elsewhere
+}
+
+func (d *diagnosis) Error() string { return d.text + d.guess }
 func (d *diagnosis) Unwrap() error { return d.err }
 
 // diagnoseLookUp says why the look-up of a name failed, which has taken so long.
 func diagnoseLookUp(err error, host string, took time.Duration) error {
 	if isTimeout(err) {
-		return diagnosed(err, "looking up %s took %v, and got no answer: does the name server answer?", host, shown(took))
+		return noServer(err, "looking up %s took %v, and got no answer: does the name server answer?", host, shown(took))
 	}
 	return err
 }
@@ -54,11 +88,11 @@ func diagnoseDial(err error, limit time.Duration) error {
 	case errors.As(err, &secure):
 		return diagnoseTLS(secure.Err, limit)
 	case errors.As(err, &name) && isTimeout(err): // a dialer that looks up names by itself
-		return diagnosed(err, "looking up %s takes more than %v", name.Name, shown(limit))
+		return noServer(err, "looking up %s takes more than %v", name.Name, shown(limit))
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return diagnosed(err, "connection refused: no server listens there")
+		return noServer(err, "connection refused: no server listens there")
 	case isTimeout(err):
-		return diagnosed(err, "silent: no answer to the dial in %v (is the host down, or a firewall in between?)", shown(limit))
+		return noServer(err, "silent: no answer to the dial in %v (is the host down, or a firewall in between?)", shown(limit))
 	}
 	return err
 }
@@ -94,9 +128,9 @@ func diagnoseHandshake(err error, raw net.Conn, limit time.Duration) error {
 	case isTimeout(err):
 		return diagnosed(err, "silent: it accepted the connection and gave no answer in %v", shown(limit))
 	case isClosed(err) && secured:
-		return diagnosed(err, "it accepted the connection, then closed it: is there no quorum, or has it as many connections from here as its maxClientCnxns allows?")
+		return closedEarly(err, "is there no quorum, or has it as many connections from here as its maxClientCnxns allows?")
 	case isClosed(err):
-		return diagnosed(err, "it accepted the connection, then closed it: is there no quorum, is this a port for TLS, or has it as many connections from here as its maxClientCnxns allows?")
+		return closedEarly(err, "is there no quorum, is this a port for TLS, or has it as many connections from here as its maxClientCnxns allows?")
 	}
 	return err
 }

@@ -14,35 +14,23 @@ import (
 type dialLog struct {
 	log *slog.Logger
 
-	mu    sync.Mutex
-	err   error     // of the newest attempt that failed
-	since time.Time // when the attempt under way began to wait for what doing says; zero if there is none
-	doing string    // what it waits for, in words before "2s"
+	mu       sync.Mutex
+	failures []failure // the newest one of each server since there was a connection
+	servers  int       // how many there are, as far as is known
+	since    time.Time // when the attempt under way began to wait for what doing says; zero if there is none
+	doing    string    // what it waits for, in words before "2s"
+	at       string    // its server; "" for a look-up of names
+
 	known bool      // a failure has been logged since there was a connection
 	up    bool      // there has been a connection before
 	down  time.Time // since when there is none; zero while there is
 }
 
-// LastError says what became of the attempts to connect: why the newest one that ended has
-// failed; or, during the first, how long it has waited for what. It is nil before the first.
-func (c *Client) LastError() error {
-	d := &c.dials
+// trying notes what is waited for, and since when. at is the server that is dialled, "" for a look-up.
+func (d *dialLog) trying(at, doing string, since time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch {
-	case d.err != nil:
-		return fmt.Errorf("the last attempt failed: %w", d.err)
-	case !d.since.IsZero():
-		return fmt.Errorf("%s %v", d.doing, shown(time.Since(d.since)))
-	}
-	return nil
-}
-
-// trying notes what is waited for, and since when.
-func (d *dialLog) trying(doing string, since time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.doing, d.since = doing, since
+	d.at, d.doing, d.since = at, doing, since
 }
 
 // slowLookUp is how long a look-up may take without being reported.
@@ -50,10 +38,14 @@ const slowLookUp = time.Second
 
 // lookedUp notes and logs how the look-up of the name of a server ended.
 func (d *dialLog) lookedUp(server string, took time.Duration, err error) {
-	switch {
-	case err != nil:
+	if err != nil {
 		d.failed(target{server: server}, err)
-	case took >= slowLookUp:
+		return
+	}
+	d.mu.Lock()
+	d.forget(func(f failure) bool { return f.server == server && f.address == "" })
+	d.mu.Unlock()
+	if took >= slowLookUp {
 		d.log.Info("looking up a name took long", "server", server, "took", shown(took))
 	}
 }
@@ -72,7 +64,8 @@ func (d *dialLog) failed(t target, cause error) {
 		level = slog.LevelInfo
 	}
 	d.known = d.known || !t.more
-	d.since, d.err = time.Time{}, fmt.Errorf("%s: %w", server, cause)
+	d.since = time.Time{}
+	d.fail(t, cause)
 	d.mu.Unlock()
 	d.log.Log(context.Background(), level, "cannot connect", "server", server, "error", cause)
 }
@@ -83,7 +76,7 @@ func (d *dialLog) linked(session int64, server string) (log func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	down := d.down
-	d.err, d.since, d.known, d.up, d.down = nil, time.Time{}, false, true, time.Time{}
+	d.failures, d.since, d.known, d.up, d.down = nil, time.Time{}, false, true, time.Time{}
 	args := []any{"server", server, "session", sessionID(session)}
 	if down.IsZero() {
 		return func() { d.log.Debug("connected", args...) }
@@ -94,13 +87,13 @@ func (d *dialLog) linked(session int64, server string) (log func()) {
 
 // unlinked notes the loss of a connection past its handshake.
 // The function that it returns logs that, as with linked.
-func (d *dialLog) unlinked(server string, cause error) (log func()) {
+func (d *dialLog) unlinked(t target, cause error) (log func()) {
 	cause = diagnoseLoss(cause)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fell()
-	d.err = fmt.Errorf("%s: %w", server, cause)
-	return func() { d.log.Info("connection lost", "server", server, "error", cause) }
+	d.fail(t, cause)
+	return func() { d.log.Info("connection lost", "server", t.String(), "error", cause) }
 }
 
 // lost logs the loss of a session. A logger may be slow, so it is called only after the holders have been told.

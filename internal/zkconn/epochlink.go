@@ -130,7 +130,7 @@ func (e *Epoch) unlink(w *wire, cause error) (killed bool, log func()) {
 	e.mu.Unlock()
 	if current && !killed && e.client.State() != Closed {
 		e.client.enter(e, Suspended)
-		return killed, e.client.dials.unlinked(w.addr, cause)
+		return killed, e.client.dials.unlinked(w.target, cause)
 	}
 	return killed, func() {}
 }

@@ -96,6 +96,7 @@ func (h *hosts) begin() error {
 		round[i].more = left[t.server] > 0
 	}
 	h.round, h.size = round, max(len(round), h.Len()) // a server whose address is not known yet counts as one
+	e.client.dials.round(round, h.size)
 	return errRound
 }
 
@@ -123,7 +124,7 @@ func (h *hosts) limit() time.Duration {
 // attempt dials t, with limit for each step.
 func (h *hosts) attempt(t target, limit time.Duration) (net.Conn, error) {
 	e := h.epoch
-	e.client.dials.trying("dialing "+t.String()+": no answer for", time.Now())
+	e.client.dials.trying(t.String(), "dialing "+t.String()+": no answer for", time.Now())
 	began := time.Now()
 	raw, err := e.client.dial(e.alive, t, limit)
 	if err != nil {
@@ -135,7 +136,7 @@ func (h *hosts) attempt(t target, limit time.Duration) (net.Conn, error) {
 		}
 		return nil, err
 	}
-	e.client.dials.trying("connected to "+t.String()+": no answer for", time.Now())
+	e.client.dials.trying(t.String(), "connected to "+t.String()+": no answer for", time.Now())
 	w := newWire(raw, e, t.String(), time.Now().Add(limit))
 	w.target, w.limit = t, limit
 	e.mu.Lock()

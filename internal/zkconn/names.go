@@ -99,7 +99,7 @@ func (n *names) find(e *Epoch, patience time.Duration) ([]target, error) {
 		case len(waiting) == 0, late && len(all) > 0:
 			return all, err
 		}
-		n.client.dials.trying("looking up "+strings.Join(waiting, ", ")+" takes", since)
+		n.client.dials.trying("", "looking up "+strings.Join(waiting, ", ")+" takes", since)
 		select {
 		case <-news:
 		case <-patient.C:
