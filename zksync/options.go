@@ -19,7 +19,7 @@ import (
 // at once, a primitive at its first call. The functions of this package make options.
 type Option session.Option
 
-// WithTimeout asks for a session timeout; the default is 10 s. The servers have limits of their
+// WithTimeout asks for a session timeout; the default is 15 s. The servers have limits of their
 // own: [Session.Timeout] tells what they granted. The locks of a crashed
 // holder are free after that time plus one server tick at the latest.
 func WithTimeout(d time.Duration) Option {

@@ -18,7 +18,7 @@ import (
 const (
 	serversEnv     = "MENAGERIE_SERVERS"
 	defaultServers = "127.0.0.1:2181"
-	defaultTimeout = 10 * time.Second
+	defaultTimeout = 15 * time.Second
 	// defaultConnectTimeout limits the first attempts to connect.
 	defaultConnectTimeout = 10 * time.Second
 
@@ -57,7 +57,7 @@ func (c *connection) register(root *cobra.Command) {
 	c.timeout, c.connectTimeout = positiveDuration(defaultTimeout), positiveDuration(defaultConnectTimeout)
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.servers, "servers", os.Getenv(serversEnv), "`HOST:PORT,...` and a chroot, such as zk1:2181,zk2:2181/app ("+serversEnv+")")
-	flags.Var(&c.timeout, "timeout", "session timeout `D` to ask for")
+	flags.Var(&c.timeout, "timeout", "session timeout `D`; the locks of a dead process stay held that long")
 	flags.Var(&c.connectTimeout, "connect-timeout", "give up the first connection after `D`")
 	flags.StringArrayVar(&c.auth, "auth", nil, "credential `SCHEME:CRED`, or @FILE with one on each line ("+authEnv+"); repeatable")
 	flags.StringVar(&c.acl, "acl", "", "`ACCESS` list of new nodes: open, creator or digest:USER:HASH:PERMS,...")

@@ -85,6 +85,6 @@ func (b Blow) EveryRequest(t *testing.T, least int, play func(v *Env, nth int) (
 // PassAWhile is enough for who waits to look again.
 func (v *Env) PassAWhile() {
 	v.T.Helper()
-	time.Sleep(12 * time.Second)
+	time.Sleep(17 * time.Second) // longer than a session timeout
 	v.Quiet()
 }

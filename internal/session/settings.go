@@ -140,7 +140,7 @@ func (s *Settings) Misuse(format string, args ...any) {
 
 // The defaults of a hand-over inside a process: see zksync.WithHandover.
 const (
-	defaultTimeout    = 10 * time.Second
+	defaultTimeout    = 15 * time.Second
 	defaultHandover   = 32
 	DefaultHandoverIn = 10 * time.Millisecond
 )

@@ -193,7 +193,7 @@ func TestTheOthersOpenARoundWhoseOpenerIsStuck(t *testing.T) {
 		last := enters(bs[2])
 		start := time.Now()
 		allPass(v, first)
-		v.Within(start, 10*time.Second, "who waits finds out")
+		v.Within(start, 15*time.Second, "who waits finds out")
 		stuck.Release()
 		allPass(v, last)
 		allPass(v, leaves(bs...))

@@ -60,7 +60,7 @@ func TestAcceptance125And126RandomPartiesAgreeWithAPlainModel(t *testing.T) {
 func newDoubleMachine(t testing.TB, n int) *doubleMachine {
 	m := &doubleMachine{t: t, srv: zktest.Run(t), n: n, next: make(map[int64][]zktest.Verdict)}
 	for i := range 3 {
-		s := m.srv.Session(t)
+		s := m.srv.Session(t, zksync.WithTimeout(10*time.Second))
 		m.ss = append(m.ss, s)
 		m.busy = append(m.busy, time.Time{})
 		for j := range 2 - i/2 {

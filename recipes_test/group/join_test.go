@@ -70,7 +70,7 @@ func TestEachLeaveWaitsUntilTheMemberIsGone(t *testing.T) {
 
 // A new leader gives the session of a dead member its whole timeout again, and so does a server that starts again.
 func TestJoinOutwaitsADeadMemberThroughChangesOfTheLeader(t *testing.T) {
-	for _, after := range []time.Duration{time.Second, 7 * time.Second, 9 * time.Second} {
+	for _, after := range []time.Duration{time.Second, 10 * time.Second, 14 * time.Second} {
 		for _, changes := range []int{1, 2} {
 			t.Run(fmt.Sprintf("after=%v,changes=%d", after, changes), func(t *testing.T) {
 				proving.AmongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
@@ -111,7 +111,7 @@ func TestJoinLooksBeforeItTakesAMemberForAlive(t *testing.T) {
 	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session(zksync.WithTimeout(13 * time.Second))
 		joins(v, zkgroup.New(s, groupPath), "a", "")
-		g := zkgroup.New(v.Session(), groupPath)
+		g := zkgroup.New(v.Session(zksync.WithTimeout(10*time.Second)), groupPath)
 		v.Server.Intercept(zktest.On(zktest.EventDeleted, memberPath).Lose())
 		dies(v, s)
 		joins(v, g, "a", "")
@@ -136,7 +136,7 @@ func TestJoinMayBeTriedAgainWhileTheSessionOfAnotherMemberLives(t *testing.T) {
 	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session(zksync.WithTimeout(40 * time.Second))
 		joins(v, zkgroup.New(s, groupPath), "a", "old")
-		g := zkgroup.New(v.Session(), groupPath)
+		g := zkgroup.New(v.Session(zksync.WithTimeout(10*time.Second)), groupPath)
 		for _, name := range v.Children(groupPath + "/zkgroup/writers") {
 			v.Remove(groupPath + "/zkgroup/writers/" + name)
 		}

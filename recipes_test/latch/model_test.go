@@ -60,7 +60,7 @@ func newLatchMachine(t testing.TB, total int, ephemeral bool) *latchMachine {
 		opts = append(opts, zklatch.Ephemeral())
 	}
 	for range 3 {
-		s := m.srv.Session(t)
+		s := m.srv.Session(t, zksync.WithTimeout(10*time.Second))
 		m.ss = append(m.ss, s)
 		m.ls = append(m.ls, zklatch.New(s, proving.LatchPath, total, opts...))
 	}
