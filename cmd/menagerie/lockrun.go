@@ -139,7 +139,7 @@ func (a *app) hurried(signals <-chan os.Signal) {
 			case <-signals:
 			case <-time.After(hurryLimit):
 			}
-			os.Exit(report(a.stderr, nil, exitWith(i.exitCode(), "%v while ending the session: what it held is free after the session timeout", i)))
+			end(report(a.stderr, nil, exitWith(i.exitCode(), "%v while ending the session: what it held is free after the session timeout", i)), a.stderr)
 		}()
 	})
 }

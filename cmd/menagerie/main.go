@@ -17,6 +17,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"time"
 )
@@ -26,5 +27,17 @@ import (
 var started = time.Now()
 
 func main() {
-	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
+	stderr := newMessages(standardError())
+	end(execute(os.Args[1:], os.Stdout, stderr), stderr)
 }
+
+// end ends the process when its messages are written, or soon.
+func end(code int, stderr io.Writer) {
+	if m, ok := stderr.(*messages); ok {
+		m.flush(flushLimit)
+	}
+	os.Exit(code)
+}
+
+// flushLimit is how long a reader that has stopped delays the end of the process.
+const flushLimit = 200 * time.Millisecond

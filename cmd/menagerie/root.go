@@ -49,6 +49,10 @@ Name the servers as for any ZooKeeper client, with an optional chroot: zk1:2181,
 		// How many letters a name may be off and still be suggested.
 		SuggestionsMinimumDistance: 2,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			switch cmd.Name() {
+			case "bench", "demo", "serve":
+				a.stderr = progress(a.stderr)
+			}
 			if !connects(cmd) {
 				return nil
 			}

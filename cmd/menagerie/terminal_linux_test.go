@@ -178,6 +178,25 @@ echo "end $?"`, binary, s.addr, filepath.Join(t.TempDir(), "jobs"))
 	require.Equal(t, 0, p.wait())
 }
 
+// The command has the foreground, so the holder writes from the background.
+func TestATerminalThatStopsWritersInTheBackgroundDoesNotStopTheHolder(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	script := fmt.Sprintf(`set -m; stty tostop
+%s lock /a -v --servers %s --timeout 20s -- sh -c 'echo ready; read x; exit 4'
+echo "end $?"`, binary, s.addr)
+	p, keyboard := onTerminal(t, "sh", "-c", script)
+	p.prints("ready")
+	s.Stop()
+	p.prints("menagerie: connection lost")
+	s.Restart(true)
+	p.prints("menagerie: connected again")
+	_, err := keyboard.WriteString("go\n")
+	require.NoError(t, err)
+	p.prints("end 4")
+	require.Equal(t, 0, p.wait())
+}
+
 func TestBenchShowsOneLineOnATerminal(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)

@@ -4,7 +4,6 @@ package child
 
 import (
 	"os"
-	"os/signal"
 	"syscall"
 	"unsafe"
 )
@@ -68,7 +67,7 @@ func (t *terminal) takeBack(group int) {
 // the process, if it did not ignore the signal, from now on.
 func (t *terminal) reclaim() {
 	if t != nil {
-		signal.Ignore(syscall.SIGTTOU)
+		writeFromBackground()
 		t.setForeground(t.own)
 	}
 }
