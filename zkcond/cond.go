@@ -1,6 +1,7 @@
 package zkcond
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,7 +44,7 @@ func New(l sync.Locker, path string, opts ...zksync.Option) *Cond {
 		return c
 	}
 	c.at = session.NewAccess(c.lock.Session(), path, opts)
-	c.misuse = c.at.Misuse()
+	c.misuse = cmp.Or(c.lock.Misuse(), c.at.Misuse())
 	if c.misuse == nil && within(c.lock.Path(), path) {
 		c.misuse = fmt.Errorf("%w: %s is the directory of the lock; use a path beside it", zksync.ErrMisuse, path)
 	}
@@ -101,36 +102,35 @@ func (c *Cond) WaitContext(ctx context.Context, l *zksync.Lease) (*zksync.Lease,
 	return (*zksync.Lease)(again), c.wrap("wait", err)
 }
 
-// Signal wakes the waiter that has waited longest without a signal, if there is
-// one. The caller holds c.L in either form.
+// Signal wakes the waiter that has waited longest without a signal, if there is one. As with sync.Cond, the caller may hold
+// c.L, in either form, but need not.
 //
-// It blocks until the servers answer. A disconnect delays it; in a new session it finds out whether the signal was sent. If the hold of c.L was lost, it wakes
-// a waiter from before that hold. It panics with a *zksync.Error if the caller does not hold c.L, the
-// session is closed, or the servers refuse for good. It costs one request if nobody waits, else three.
+// It blocks until the servers answer. It does not wait for the lock. A disconnect delays it; in a new session it finds out whether the
+// signal was sent. Without the lock it may then wake two of those that waited when it was called. It panics with a *zksync.Error if
+// the session is closed, or the servers refuse for good. It costs one request if nobody waits, else three, and one more without
+// the lock.
 func (c *Cond) Signal() { c.dropIn("signal", false) }
 
 // Broadcast wakes all present waiters. Otherwise it is like Signal.
 func (c *Cond) Broadcast() { c.dropIn("broadcast", true) }
 
 func (c *Cond) dropIn(op string, all bool) {
-	l, err := c.holder()
+	err := c.misuse
 	if err == nil {
-		err = c.signal(context.Background(), l, all)
+		err = c.signal(context.Background(), c.holder(), all)
 	}
 	if err != nil {
 		panic(c.wrap(op, err))
 	}
 }
 
-func (c *Cond) holder() (*lease.Lease, error) {
-	if c.misuse != nil {
-		return nil, c.misuse
+// holder is the lease of a hold of this process; nil if there is none. A hold that is lost does not count: later holders may
+// wait by now.
+func (c *Cond) holder() *lease.Lease {
+	if l := c.lock.Holder(); l != nil && l.Valid() {
+		return l
 	}
-	l := c.lock.Holder()
-	if l == nil {
-		return nil, fmt.Errorf("%w: the lock is not held", zksync.ErrMisuse)
-	}
-	return l, nil
+	return nil
 }
 
 // SignalContext is Signal for a lock that is held under l. It blocks until the servers answer or ctx ends. If ctx

@@ -15,22 +15,34 @@ import (
 // base is the condition's node on the servers.
 func (c *Cond) base() string { return c.at.Full(c.path) }
 
-// signal adds a signal, under the hold of l. Its token decides which waiters it is for. So it needs no
-// check that l still holds: at worst a waiter is woken in vain.
+// sending is one call of Signal or Broadcast.
+type sending struct {
+	all     bool
+	attempt string // finds the signal after a lost reply
+	// below decides which waiters the signal is for: those with smaller tokens. It is the token of the caller's hold. Without a hold it is zero
+	// until the first look, which sets it behind the last waiter: a repeated attempt is not for later ones.
+	below zksync.Token
+}
+
+// signal adds a signal. It needs no check that l still holds: at worst a waiter is woken in vain. If l is nil, the signal is
+// for the waiters that are present.
 func (c *Cond) signal(ctx context.Context, l *lease.Lease, all bool) error {
-	attempt := node.NewUUID() // finds the signal after a lost reply
+	s := sending{all: all, attempt: node.NewUUID()}
+	if l != nil {
+		s.below = l.Token()
+	}
 	pace := node.Pace{Free: 1}
 	for first := true; ; first = false {
 		err := c.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 			// The server of the session in which the lock was granted knows all waiters:
 			// they began before the grant, which it reported to us. Another server may lag.
-			if !first || !l.Valid() {
+			if !first || l == nil || !l.Valid() {
 				if err := e.Sync(ctx, c.base()); err != nil && !errors.Is(err, zk.ErrNoNode) {
 					return err
 				}
 			}
 			first = false
-			return c.addSignal(ctx, e, l.Token(), all, attempt)
+			return c.addSignal(ctx, e, &s)
 		})
 		if !errors.Is(err, errAgain) {
 			return err
@@ -43,7 +55,7 @@ func (c *Cond) signal(ctx context.Context, l *lease.Lease, all bool) error {
 // written it.
 var errAgain = errors.New("zkcond: again")
 
-func (c *Cond) addSignal(ctx context.Context, e *zkconn.Epoch, t zksync.Token, all bool, attempt string) error {
+func (c *Cond) addSignal(ctx context.Context, e *zkconn.Epoch, n *sending) error {
 	data, stat, err := e.Get(ctx, c.base())
 	if errors.Is(err, zk.ErrNoNode) || err == nil && stat.NumChildren == 0 {
 		return nil // nobody waits
@@ -59,15 +71,25 @@ func (c *Cond) addSignal(ctx context.Context, e *zkconn.Epoch, t zksync.Token, a
 		return err
 	}
 	s, err := parseSignals(data)
-	if err != nil || s.By == attempt {
+	if err != nil || s.By == n.attempt {
 		return err
 	}
-	s, changed := s.add(parseWaiters(names), t, all)
+	waiters := parseWaiters(names)
+	if n.below.IsZero() && len(waiters) > 0 {
+		n.below = after(waiters[len(waiters)-1].token)
+	}
+	s, changed := s.add(waiters, n.below, n.all)
 	if !changed {
 		return nil
 	}
-	s.By = attempt
+	s.By = n.attempt
 	return c.write(ctx, e, s, stat.Version)
+}
+
+// after is the next token. A later hold, and so a later waiter, has that one or a greater one.
+func after(t zksync.Token) zksync.Token {
+	t.Seq++
+	return t
 }
 
 // write writes the signals in one transaction, behind the operations of before, if the node has not changed

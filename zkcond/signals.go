@@ -11,19 +11,18 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// signals is the data of the condition's node: the signals that were sent and not yet used. Only
-// the holder of the lock writes it, always at the version that was read. So a process that has lost
-// the lock and does not know it overwrites nothing.
+// signals is the data of the condition's node: the signals that were sent and not yet used. It is always written at
+// the version that was read. So one process overwrites nothing of another.
 //
 // Tokens decide which waiter a signal is for. The tokens of one lock grow with every
 // hold. So a waiter with a smaller token than the signal had begun to wait
-// when the signal was sent, and a waiter with a greater token had not.
+// when the signal was sent, and a waiter with the same token or a greater one had not.
 type signals struct {
 	Sent []sent `json:"signals,omitempty"`
 	By   string `json:"by,omitempty"` // the attempt that wrote this
 }
 
-// sent is N signals under one hold of the lock.
+// sent is N signals under one hold of the lock, or without one: then Token is the one after that of the last waiter.
 type sent struct {
 	Token zksync.Token `json:"token"`
 	N     int          `json:"n"`
@@ -109,7 +108,7 @@ func send(to []sent, t zksync.Token, n int) []sent {
 
 // add sends a signal under t to the first waiter without one, or to all of them.
 // It reports false if there is no such waiter. Waiters with t or a greater token get none: they
-// exist only if the hold of t was lost.
+// began to wait later.
 func (s signals) add(all []waiting, t zksync.Token, broadcast bool) (signals, bool) {
 	taken, without := s.serve(all)
 	n := 0

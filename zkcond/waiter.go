@@ -171,7 +171,7 @@ func (w *waiter) tryConsume(ctx context.Context, l *lease.Lease) (err error) {
 	if !ok {
 		return errGone // the signal has been removed
 	}
-	// With a check of the lock's node, because only the holder may write; and a delete of the waiter's node, which
+	// With a check of the lock's node, because only the holder may take a signal away; and a delete of the waiter's node, which
 	// fails if this transaction was applied before.
 	err = w.c.write(ctx, w.e, rest, w.seen.version,
 		&zk.CheckVersionRequest{Path: w.c.at.Full(l.Path()), Version: -1},

@@ -14,13 +14,14 @@ import (
 // Monitor is a lock as a condition sees it: its holder may give it up to
 // wait for the condition, and then locks it again. Errors are bare reasons.
 type Monitor interface {
-	// Session is nil if the lock has none.
+	// Misuse is an error of the lock's constructor: no session, a malformed path, a bad option.
+	Misuse() error
 	Session() *session.Session
 	Path() string
 	// Held returns the lease of the hold of which l is a level (of a reentrant lock). For nil it returns the lease
 	// of what the caller holds through the form without leases. It returns an error if there is no such hold.
 	Held(l *lease.Lease) (*lease.Lease, error)
-	// Holder returns the lease of any hold under which the caller may act; nil if there is none.
+	// Holder returns the lease of any hold under which the caller may act; nil if there is none. A signal under a hold needs a request less.
 	Holder() *lease.Lease
 	// Suspend ends the hold of which l is a level, with all its levels, and makes w in the
 	// transaction that gives the lock up. It blocks until the outcome is known, ctx ends, or the
@@ -69,6 +70,7 @@ func (c *Cohort) Monitor() Monitor { return monitor{c} }
 
 type monitor struct{ c *Cohort }
 
+func (m monitor) Misuse() error             { return m.c.at.Misuse() }
 func (m monitor) Session() *session.Session { return m.c.at.Session }
 func (m monitor) Path() string              { return m.c.at.Path }
 func (m monitor) Holder() *lease.Lease      { return m.c.Current() }

@@ -64,6 +64,10 @@ func (x condition) act(a *actor) {
 
 // mirror is the form without leases.
 func (x condition) mirror(a *actor) {
+	if a.oneIn(4) {
+		a.say("Signal without the lock", x.c.Signal)
+		return
+	}
 	if c := a.say("Lock", x.m.Lock); c.err != nil {
 		return
 	}
