@@ -3,10 +3,8 @@ package zkonce
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"sync"
+	"reflect"
 
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -20,37 +18,34 @@ import (
 // closed, the path is malformed, or the servers refuse for good. It costs the requests of DoContext.
 //
 // Do calls f once at most, also if the lease is lost while f runs. Then another process may run its function
-// at the same time: see the package comment.
+// at the same time: see the package comment. A panic of f waits for the servers a second at most; it counts if the
+// session can write it before the lease ends.
 func (o *Once) Do(f func()) {
-	var panicked any
-	_, err := o.once(func() []byte {
-		defer func() { panicked = recover() }()
-		f()
-		return nil
-	}, &panicked)
-	if panicked != nil {
-		panic(panicked)
+	if o.learned() == nil {
+		o.doOnce(f)
 	}
+}
+
+func (o *Once) doOnce(f func()) {
+	var ran *outcome
+	_, err := o.once(func() *outcome {
+		if ran == nil {
+			f()
+			ran = new(outcome)
+		}
+		return ran
+	}, func(any) {})
 	if err != nil {
 		panic(o.wrap("once", err))
 	}
 }
 
-// once calls f, once at most in this process, and keeps its outcome. If the lease is lost, or it is unknown whether
-// the outcome is kept, it tries again with the same outcome. If f panics, once sets *panicked.
-func (o *Once) once(f func() []byte, panicked *any) (*outcome, error) {
-	var ours *outcome
+// once keeps the outcome that run returns. If the lease is lost, or it is unknown whether
+// the outcome is kept, it calls run again, which returns the same outcome. If run panics, once calls panicked before it keeps that.
+func (o *Once) once(run func() *outcome, panicked func(v any)) (*outcome, error) {
+	w := work{func(context.Context) (*outcome, error) { return run(), nil }, panicked}
 	for pace := (node.Pace{}); ; {
-		r, err := o.do(context.Background(), false, func(context.Context) (*outcome, error) {
-			if ours == nil {
-				ours = &outcome{Value: f()}
-				if *panicked != nil {
-					text := fmt.Sprint(*panicked)
-					ours = &outcome{Panic: &text}
-				}
-			}
-			return ours, nil
-		})
+		r, err := o.do(context.Background(), false, w)
 		if !errors.Is(err, zksync.ErrLost) && !zksync.Ambiguous(err) {
 			return r, err
 		}
@@ -60,85 +55,33 @@ func (o *Once) once(f func() []byte, panicked *any) (*outcome, error) {
 
 // OnceFunc returns a function that calls f if and only if no process in the cluster has: like sync.OnceFunc,
 // with [Once.Do]. If f panics, the returned function panics on every call: with the same value if it called f
-// itself, otherwise with the text of that value.
+// itself, otherwise with the text of that value. Once f has run anywhere, the returned function lets f go, its calls cost no
+// request, and a Reset does not change it.
 func OnceFunc(s *zksync.Session, path string, f func(), opts ...zksync.Option) func() {
-	values := OnceValue(s, path, func() struct{} { f(); return struct{}{} }, opts...)
-	return func() { values() }
+	m := newMirror(s, path, func() struct{} { f(); return struct{}{} }, pack, unpack, opts)
+	return func() { m.call() }
 }
 
 // OnceValue returns a function that returns the result of f, in whichever process of the cluster f ran: like
-// sync.OnceValue. The value is kept as JSON. If T is the type error, its text is kept; only a function that called f
-// itself returns the error itself. An error is kept like any other value: to try again after an error, use
+// sync.OnceValue. A returned function that ran f itself returns f's value, every other one a copy, which it decodes once. The value is
+// kept as JSON. Of an error its text is kept, like any other value: to try again after an error, use
 // [Once.DoContext]. The function panics like [Once.Do] and, if f panicked, like that of [OnceFunc].
+//
+// A type T that JSON cannot carry (a channel, a function, a struct without exported fields) is zksync.ErrMisuse before f runs.
+// A value that turns out not to be JSON, for example a NaN, counts as a panic of f.
 func OnceValue[T any](s *zksync.Session, path string, f func() T, opts ...zksync.Option) func() T {
-	o := New(s, path, opts...)
-	var values carrier[T]
-	var mu sync.Mutex
-	var local any // the value with which f panicked, if it was called here
-	return func() T {
-		var panicked any
-		r, err := o.once(func() []byte {
-			defer func() { panicked = recover() }()
-			data, err := values.pack(f())
-			if err != nil {
-				panic(unfit(path, err))
-			}
-			return data
-		}, &panicked)
-		if err != nil {
-			panic(o.wrap("once", err))
-		}
-		mu.Lock()
-		if panicked != nil {
-			local = panicked
-		}
-		again := local
-		mu.Unlock()
-		if r.Panic != nil {
-			if again != nil {
-				panic(again)
-			}
-			panic(*r.Panic)
-		}
-		value, err := values.unpack(r.Value)
-		if err != nil {
-			panic(o.wrap("once", unlike(err)))
-		}
-		return value
-	}
+	m := newMirror(s, path, f, pack, unpack, opts)
+	m.o.at.Refuse(unfit(reflect.TypeFor[T]()))
+	return m.call
 }
 
 // OnceValues is OnceValue for two results, like sync.OnceValues. The second result often is an error.
 func OnceValues[T1, T2 any](s *zksync.Session, path string, f func() (T1, T2), opts ...zksync.Option) func() (T1, T2) {
-	var firsts carrier[T1]
-	var seconds carrier[T2]
-	type pair struct{ First, Second json.RawMessage }
-	both := OnceValue(s, path, func() pair {
-		a, b := f()
-		first, err1 := firsts.pack(a)
-		second, err2 := seconds.pack(b)
-		if err := cmp.Or(err1, err2); err != nil {
-			panic(unfit(path, err))
-		}
-		return pair{first, second}
-	}, opts...)
+	run := func() (b both[T1, T2]) { b.first, b.second = f(); return b }
+	m := newMirror(s, path, run, packBoth, unpackBoth, opts)
+	m.o.at.Refuse(cmp.Or(unfit(reflect.TypeFor[T1]()), unfit(reflect.TypeFor[T2]())))
 	return func() (T1, T2) {
-		p := both()
-		a, err1 := firsts.unpack(p.First)
-		b, err2 := seconds.unpack(p.Second)
-		if err := cmp.Or(err1, err2); err != nil {
-			panic(&zksync.Error{Op: "once", Path: path, Err: unlike(err)})
-		}
-		return a, b
+		b := m.call()
+		return b.first, b.second
 	}
-}
-
-// unfit is the value of the panic for a result that cannot be encoded as JSON.
-func unfit(path string, err error) string {
-	return fmt.Sprintf("zkonce: the result of %s cannot be kept: %v", path, err)
-}
-
-// unlike is the error for a kept result of another type.
-func unlike(err error) error {
-	return fmt.Errorf("%w: what is kept has another type: %w", zksync.ErrMisuse, err)
 }

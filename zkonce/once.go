@@ -54,7 +54,8 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Once {
 // is known whether the result is kept, the error also satisfies [zksync.Ambiguous]; the session still writes the
 // result as long as the lease lasts.
 //
-// Requests: six if f runs, two if a result is kept, none if this object knows it.
+// Requests: six if f runs, two if a result is kept, none if this object knows it. The object whose f ran learns the result at its
+// next call.
 func (o *Once) DoContext(ctx context.Context, f func(ctx context.Context) ([]byte, error)) ([]byte, error) {
 	return o.value(ctx, f, false)
 }
@@ -68,10 +69,10 @@ func (o *Once) TryDoContext(ctx context.Context, f func(ctx context.Context) ([]
 
 // value is DoContext, or TryDoContext if try is set.
 func (o *Once) value(ctx context.Context, f func(context.Context) ([]byte, error), try bool) ([]byte, error) {
-	r, err := o.do(ctx, try, func(ctx context.Context) (*outcome, error) {
+	r, err := o.do(ctx, try, work{f: func(ctx context.Context) (*outcome, error) {
 		value, err := f(ctx)
 		return &outcome{Value: value}, err
-	})
+	}})
 	if err != nil {
 		return nil, o.wrap("once", err)
 	}

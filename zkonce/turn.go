@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
@@ -17,9 +18,16 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// do returns the kept outcome, or runs f to make one. If the session is lost before f begins, nothing has
+// work is what runs under the lock.
+type work struct {
+	f func(context.Context) (*outcome, error)
+	// panicked is called with the value of a panic of f before that is kept. If it is nil, no panic is kept.
+	panicked func(v any)
+}
+
+// do returns the kept outcome, or runs w to make one. If the session is lost before w begins, nothing has
 // happened, and do tries again, unless try is set.
-func (o *Once) do(ctx context.Context, try bool, f func(context.Context) (*outcome, error)) (*outcome, error) {
+func (o *Once) do(ctx context.Context, try bool, w work) (*outcome, error) {
 	lock := o.m.LockContext
 	if try {
 		lock = o.m.TryLockContext
@@ -33,10 +41,10 @@ func (o *Once) do(ctx context.Context, try bool, f func(context.Context) (*outco
 			return nil, err
 		}
 		began := false
-		r, err := o.turn(ctx, l, func(ctx context.Context) (*outcome, error) {
+		r, err := o.turn(ctx, l, work{func(ctx context.Context) (*outcome, error) {
 			began = true
-			return f(ctx)
-		})
+			return w.f(ctx)
+		}, w.panicked})
 		if began || try || !lost(err) {
 			return r, err
 		}
@@ -50,49 +58,90 @@ func lost(err error) bool {
 	return errors.Is(err, zksync.ErrLost) && !errors.Is(err, zksync.ErrMaxHold)
 }
 
-// turn uses the lock once, and unlocks it. Once f has run, nobody should run it again: its outcome is written as long as
+// turn uses the lock once, and unlocks it. Once w has run, nobody should run it again: its outcome is written as long as
 // the lease lasts, in the background if the caller gives up.
-func (o *Once) turn(ctx context.Context, l *zksync.Lease, f func(context.Context) (*outcome, error)) (*outcome, error) {
-	held, writes := (*lease.Lease)(l), false
+func (o *Once) turn(ctx context.Context, l *zksync.Lease, w work) (*outcome, error) {
+	t := &writing{o: o, l: l}
 	defer func() {
-		if !writes { // also after a panic and a Goexit of f
-			_ = held.UnlockWithin(ctx)
+		if t.done == nil { // also after a panic and a Goexit
+			_ = (*lease.Lease)(l).UnlockWithin(ctx)
 		}
 	}()
 	inside, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(l.Context(), func() { cancel(l.Err()) })()
-	known, ran, err := o.take(inside, l, f)
+	known, ran, err := o.take(inside, l, func(ctx context.Context) (*outcome, error) { return t.call(ctx, w) })
 	if ran == nil {
 		return known, err
 	}
-	type result struct {
-		inDoubt bool // it is unknown whether ran is kept or will be
-		err     error
-	}
-	written := make(chan result, 1)
-	writes = o.at.Session.Spawn(func() {
-		inDoubt, err := o.keep(held.Lifetime(), l, ran)
-		_ = held.Unlock() // how the lease ended does not matter once the outcome is kept
-		written <- result{inDoubt, err}
-	})
-	if !writes {
+	if !t.begin(ran) {
 		return nil, zksync.ErrClosed
 	}
 	longer, stop := node.Extend(ctx, node.Grace)
 	defer stop()
 	select {
-	case w := <-written:
+	case <-t.done:
 		switch {
-		case w.inDoubt: // the lease has ended, so settle asks without it
-			return o.settle(ctx, l, ran, w.err)
-		case w.err != nil:
-			return nil, w.err
+		case t.inDoubt: // the lease has ended, so settle asks without it
+			return o.settle(ctx, l, ran, t.err)
+		case t.err != nil:
+			return nil, t.err
 		}
 		return ran, nil
 	case <-longer.Done():
 		return nil, errs.MarkAmbiguous(errs.OfContext(ctx))
 	}
+}
+
+// writing is how an outcome is kept, in a goroutine that unlocks afterwards.
+type writing struct {
+	o    *Once
+	l    *zksync.Lease
+	done chan struct{} // nil until it begins
+	// Before done is closed only the goroutine has these.
+	inDoubt bool // it is unknown whether the outcome is kept or will be
+	err     error
+}
+
+// begin reports false if the session is closed.
+func (t *writing) begin(r *outcome) bool {
+	done, held := make(chan struct{}), (*lease.Lease)(t.l)
+	if !t.o.at.Session.Spawn(func() {
+		defer close(done)
+		t.inDoubt, t.err = t.o.keep(held.Lifetime(), t.l, r)
+		_ = held.Unlock() // how the lease ended does not matter once the outcome is kept
+	}) {
+		return false
+	}
+	t.done = done
+	return true
+}
+
+// panicWait is how long a panic waits until it is kept: as long as an Unlock.
+const panicWait = time.Second
+
+// call runs w. A panic goes on, with its traceback, once it is kept or panicWait has passed.
+func (t *writing) call(ctx context.Context, w work) (*outcome, error) {
+	if w.panicked != nil {
+		defer func() {
+			v := recover()
+			if v == nil {
+				return // it has returned, or called runtime.Goexit
+			}
+			w.panicked(v)
+			text := fmt.Sprint(v)
+			if t.begin(&outcome{Panic: &text}) {
+				late := time.NewTimer(panicWait)
+				defer late.Stop()
+				select {
+				case <-t.done:
+				case <-late.C:
+				}
+			}
+			panic(v)
+		}()
+	}
+	return w.f(ctx)
 }
 
 // take returns the outcome that is known already, or the outcome of f, which it runs under the lease.
@@ -124,7 +173,9 @@ func (o *Once) keep(ctx context.Context, l *zksync.Lease, r *outcome) (inDoubt b
 	if len(r.Value) > maxValue {
 		return false, fmt.Errorf("%w: a result of %d bytes, at most %d can be kept", zksync.ErrMisuse, len(r.Value), maxValue)
 	}
-	r.By = node.NewUUID()
+	if r.By == "" {
+		r.By = node.NewUUID()
+	}
 	data, err := json.Marshal(r)
 	if err != nil {
 		return false, err
@@ -216,10 +267,7 @@ func (o *Once) kept(ctx context.Context) (r *outcome, err error) {
 	if err := o.at.Misuse(); err != nil {
 		return nil, err
 	}
-	o.mu.Lock()
-	r = o.known
-	o.mu.Unlock()
-	if r != nil {
+	if r = o.learned(); r != nil {
 		return r, ctx.Err()
 	}
 	err = o.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
@@ -232,10 +280,7 @@ func (o *Once) kept(ctx context.Context) (r *outcome, err error) {
 // keptBefore is kept for a caller that expects no outcome. It lists the nodes of the path, which takes as many requests
 // as a look for the outcome. So it also finds nodes of another type.
 func (o *Once) keptBefore(ctx context.Context) (r *outcome, err error) {
-	o.mu.Lock()
-	r = o.known
-	o.mu.Unlock()
-	if r != nil {
+	if r = o.learned(); r != nil {
 		return r, ctx.Err()
 	}
 	err = o.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
@@ -302,6 +347,13 @@ func (o *Once) read(ctx context.Context, e *zkconn.Epoch) (*outcome, error) {
 		o.known = r
 	}
 	return r, nil
+}
+
+// learned is the outcome that this object knows; nil if it knows none.
+func (o *Once) learned() *outcome {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.known
 }
 
 // forget makes the next call read the outcome again. It must not block, because watches call it.

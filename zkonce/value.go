@@ -1,0 +1,92 @@
+package zkonce
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// mirror is a function that OnceFunc or one of the others returned.
+type mirror[T any] struct {
+	o      *Once
+	pack   func(T) ([]byte, error)
+	unpack func([]byte) (T, error)
+
+	final atomic.Pointer[final[T]] // set once
+
+	turn chan struct{} // has room for the one call that uses the fields below
+	f    func() T      // nil once it has run
+	own  *outcome      // of f, if it has run here
+	made T             // what f returned here
+}
+
+// final is what each further call returns, or panics with.
+type final[T any] struct {
+	value    T
+	panicked any
+}
+
+func newMirror[T any](s *zksync.Session, path string, f func() T, pack func(T) ([]byte, error), unpack func([]byte) (T, error), opts []zksync.Option) *mirror[T] {
+	return &mirror[T]{o: New(s, path, opts...), f: f, pack: pack, unpack: unpack, turn: make(chan struct{}, 1)}
+}
+
+func (m *mirror[T]) call() T {
+	r := m.final.Load()
+	if r == nil {
+		r = m.learn()
+	}
+	if r.panicked != nil {
+		panic(r.panicked)
+	}
+	return r.value
+}
+
+// learn asks the servers, and runs f if no process has. If f panics, so does learn.
+func (m *mirror[T]) learn() *final[T] {
+	m.turn <- struct{}{}
+	defer func() { <-m.turn }()
+	if r := m.final.Load(); r != nil {
+		return r
+	}
+	kept, err := m.o.once(m.run, func(v any) { m.settle(final[T]{panicked: v}) })
+	var r final[T]
+	switch {
+	case err != nil:
+	case kept.Panic != nil:
+		r.panicked = *kept.Panic
+	case m.own != nil && kept.By == m.own.By:
+		r.value = m.made
+	default:
+		if r.value, err = m.unpack(kept.Value); err != nil {
+			err = fmt.Errorf("%w: what is kept has another type: %w", zksync.ErrMisuse, err)
+		}
+	}
+	if err != nil {
+		panic(m.o.wrap("once", err))
+	}
+	return m.settle(r)
+}
+
+// settle makes r final, and lets f go.
+func (m *mirror[T]) settle(r final[T]) *final[T] {
+	m.f, m.own = nil, nil
+	m.made = *new(T)
+	m.final.Store(&r)
+	return &r
+}
+
+// run is the outcome of f, which it calls once.
+func (m *mirror[T]) run() *outcome {
+	if m.own == nil {
+		m.made = m.f()
+		m.f = nil
+		data, err := m.pack(m.made)
+		if err != nil {
+			panic(fmt.Sprintf("zkonce: the result of %s cannot be kept: %v", m.o.path, err))
+		}
+		m.own = &outcome{By: node.NewUUID(), Value: data}
+	}
+	return m.own
+}
