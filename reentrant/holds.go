@@ -12,7 +12,7 @@ import (
 
 // holds are the holds of one lock in this process, with all levels. In those of a Mutex nobody reads.
 type holds struct {
-	wrapped share.Monitor // of a *zksync.Mutex or a *zkrwmutex.RWMutex
+	wrapped share.DropInLocker // of a *zksync.Mutex or a *zkrwmutex.RWMutex
 	// toRead downgrades a lease of the wrapped lock.
 	toRead func(context.Context, *lease.Lease) (*lease.Lease, error)
 
@@ -30,7 +30,7 @@ type holds struct {
 }
 
 func newHolds(wrapped share.Monitor, toRead func(context.Context, *lease.Lease) (*lease.Lease, error)) *holds {
-	return &holds{wrapped: wrapped, toRead: toRead,
+	return &holds{wrapped: wrapped.(share.DropInLocker), toRead: toRead,
 		reads: make(map[owner]*hold), claims: make(map[owner]chan struct{}), lost: make(map[owner]lostLevels)}
 }
 
@@ -49,6 +49,17 @@ func (m *holds) leased(ctx context.Context, first getter, f form) (*zksync.Lease
 		m.mu.Lock()
 		m.takeBack(h, f)
 	})), nil
+}
+
+// first gets the lease of a first level of the drop-in form. It panics like the wrapped lock.
+func (m *holds) first(read, try bool) getter {
+	return func(context.Context) (*zksync.Lease, error) {
+		l, ok := m.wrapped.DropIn(read, try)
+		if !ok {
+			return nil, zksync.ErrNotAcquired
+		}
+		return (*zksync.Lease)(l), nil
+	}
 }
 
 // dropIn adds a level of the drop-in form.

@@ -32,11 +32,7 @@ func NewMutex(m *zksync.Mutex) *Mutex {
 // further level returns at once and costs none. If the hold was lost meanwhile, Lock queues anew, and
 // begins a new hold with a first level.
 func (m *Mutex) Lock() {
-	first := func(context.Context) (*zksync.Lease, error) {
-		m.m.Lock()
-		return m.m.Lease(), nil
-	}
-	if err := m.dropIn(first, form{}); err != nil {
+	if err := m.dropIn(m.first(false, false), form{}); err != nil {
 		panic(err)
 	}
 }
@@ -44,13 +40,7 @@ func (m *Mutex) Lock() {
 // TryLock is Lock without waiting for other owners, and reports whether the calling goroutine holds one level more. A
 // first level is like [zksync.Mutex.TryLock]; a further level succeeds at once.
 func (m *Mutex) TryLock() bool {
-	first := func(context.Context) (*zksync.Lease, error) {
-		if !m.m.TryLock() {
-			return nil, zksync.ErrNotAcquired
-		}
-		return m.m.Lease(), nil
-	}
-	return tried(m.dropIn(first, form{try: true}))
+	return tried(m.dropIn(m.first(false, true), form{try: true}))
 }
 
 // Unlock takes back the calling goroutine's last Lock. The last level releases the lock, and blocks

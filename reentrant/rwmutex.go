@@ -123,17 +123,6 @@ func (m *RWMutex) TryRLock() bool {
 	return tried(m.dropIn(m.first(true, true), form{read: true, try: true}))
 }
 
-// first gets the lease of a first level of the drop-in form. It panics like Lock and RLock of the wrapped lock.
-func (m *RWMutex) first(read, try bool) getter {
-	return func(context.Context) (*zksync.Lease, error) {
-		l, ok := m.holds.wrapped.(share.DropInLocker).DropIn(read, try)
-		if !ok {
-			return nil, zksync.ErrNotAcquired
-		}
-		return (*zksync.Lease)(l), nil
-	}
-}
-
 // Do runs f while the owner in ctx, or else the calling goroutine, holds m for writing. The
 // context of f has the owner, so calls with that context are nested,
 // whichever goroutines make them. It ends with the lease and with ctx. If the

@@ -63,14 +63,26 @@ func within(dir, path string) bool {
 // It blocks until there is a signal and c.L is locked, without a bound. A disconnect keeps its place among the waiters.
 // If its session is lost meanwhile, the place is gone: it locks again and returns as if woken. If the hold of c.L was lost before, it only
 // locks again. It panics with a *zksync.Error if the caller does not hold c.L through Lock, the session
-// is closed, or the servers refuse for good. It costs four requests to begin as the first waiter, three behind others; when woken, one
+// was closed before, or the servers refuse for good. If the session is closed while it waits, it never returns. It costs four requests to begin as the first waiter, three behind others; when woken, one
 // read, those of the lock, and one to use the signal.
 func (c *Cond) Wait() {
-	l, err := c.wait(context.Background(), nil)
-	if err != nil {
-		panic(c.wrap("wait", err))
+	c.must("wait", func() error {
+		_, err := c.wait(context.Background(), nil) // the caller has the form without leases
+		return err
+	})
+}
+
+// must makes a call of the form without errors.
+func (c *Cond) must(op string, f func() error) {
+	if c.misuse != nil { // there may be no session
+		panic(c.wrap(op, c.misuse))
 	}
-	_ = l // the caller has the form without leases
+	call := c.at.Call()
+	err := f()
+	if err != nil && c.at.Closing() { // Close releases the lock, so it may be that the lock is not held
+		err = zksync.ErrClosed
+	}
+	call.End(c.wrap(op, err))
 }
 
 // WaitContext releases the lock that is held under l, waits for a signal, and locks again. It
@@ -107,7 +119,7 @@ func (c *Cond) WaitContext(ctx context.Context, l *zksync.Lease) (*zksync.Lease,
 //
 // It blocks until the servers answer. It does not wait for the lock. A disconnect delays it; in a new session it finds out whether the
 // signal was sent. Without the lock it may then wake two of those that waited when it was called. It panics with a *zksync.Error if
-// the session is closed, or the servers refuse for good. It costs one request if nobody waits, else three, and one more without
+// the session was closed before (if meanwhile, it never returns), or the servers refuse for good. It costs one request if nobody waits, else three, and one more without
 // the lock.
 func (c *Cond) Signal() { c.dropIn("signal", false) }
 
@@ -115,13 +127,7 @@ func (c *Cond) Signal() { c.dropIn("signal", false) }
 func (c *Cond) Broadcast() { c.dropIn("broadcast", true) }
 
 func (c *Cond) dropIn(op string, all bool) {
-	err := c.misuse
-	if err == nil {
-		err = c.signal(context.Background(), c.holder(), all)
-	}
-	if err != nil {
-		panic(c.wrap(op, err))
-	}
+	c.must(op, func() error { return c.signal(context.Background(), c.holder(), all) })
 }
 
 // holder is the lease of a hold of this process; nil if there is none. A hold that is lost does not count: later holders may

@@ -14,8 +14,8 @@ import (
 // process it runs. As with sync.Once, a function that panics counts as done, and Do panics only in the goroutine that
 // ran it. Unlike with sync.Once, a function that calls runtime.Goexit does not count, and the next caller runs it.
 //
-// It blocks without a bound, through disconnects and lost sessions. It panics with a *zksync.Error if the session is
-// closed, the path is malformed, or the servers refuse for good. It costs the requests of DoContext.
+// It blocks without a bound, through disconnects and lost sessions. If the session is closed meanwhile, it never returns.
+// It panics with a *zksync.Error if the session was closed before, the path is malformed, or the servers refuse for good. It costs the requests of DoContext.
 //
 // Do calls f once at most, also if the lease is lost while f runs. Then another process may run its function
 // at the same time: see the package comment. A panic of f waits for the servers a second at most; it counts if the
@@ -27,6 +27,7 @@ func (o *Once) Do(f func()) {
 }
 
 func (o *Once) doOnce(f func()) {
+	call := o.at.Call()
 	var ran *outcome
 	_, err := o.once(func() *outcome {
 		if ran == nil {
@@ -35,9 +36,7 @@ func (o *Once) doOnce(f func()) {
 		}
 		return ran
 	}, func(any) {})
-	if err != nil {
-		panic(o.wrap("once", err))
-	}
+	call.End(o.wrap("once", err))
 }
 
 // once keeps the outcome that run returns. If the lease is lost, or it is unknown whether

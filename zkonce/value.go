@@ -45,10 +45,17 @@ func (m *mirror[T]) call() T {
 
 // learn asks the servers, and runs f if no process has. If f panics, so does learn.
 func (m *mirror[T]) learn() *final[T] {
+	call := m.o.at.Call()
+	r, err := m.ask()
+	call.End(m.o.wrap("once", err))
+	return r
+}
+
+func (m *mirror[T]) ask() (*final[T], error) {
 	m.turn <- struct{}{}
 	defer func() { <-m.turn }()
 	if r := m.final.Load(); r != nil {
-		return r
+		return r, nil
 	}
 	kept, err := m.o.once(m.run, func(v any) { m.settle(final[T]{panicked: v}) })
 	var r final[T]
@@ -64,9 +71,9 @@ func (m *mirror[T]) learn() *final[T] {
 		}
 	}
 	if err != nil {
-		panic(m.o.wrap("once", err))
+		return nil, err
 	}
-	return m.settle(r)
+	return m.settle(r), nil
 }
 
 // settle makes r final, and lets f go.

@@ -6,47 +6,30 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/share"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// dropIn locks like Lock, RLock and their Try forms. The caller registers the lease.
-func (rw *RWMutex) dropIn(read, try bool) (l *zksync.Lease, ok bool) {
-	switch {
-	case read && try:
-		return rw.tryRead()
-	case read:
-		return rw.lockRead(), true
-	case try:
-		ok = rw.write.TryLock()
-	default:
-		rw.read.Close()
-		rw.write.Lock()
-		ok = true
-	}
-	if !ok {
-		return nil, false
-	}
-	return rw.write.Lease(), true
-}
-
 // Lock locks rw for writing. It blocks until rw is granted, without a bound. A disconnect keeps its place in the queue;
-// after a lost session it queues anew. It panics with a *zksync.Error if the session is closed, the path is malformed, or
-// the servers refuse for good. It costs the requests of LockContext.
+// after a lost session it queues anew. It panics with a *zksync.Error if the session was closed before, the path is malformed, or
+// the servers refuse for good. If the session is closed while it waits, it never returns. It costs the requests of LockContext.
 //
 // If the hold is lost, other processes may lock. Goroutines of this process that use rw cannot lock it, in
 // either form, until Unlock. [RWMutex.Lease] tells of the loss.
 //
 // As with sync.RWMutex, a goroutine that holds rw for reading and calls Lock waits for
 // itself for ever. The context form and package reentrant return an error instead.
-func (rw *RWMutex) Lock() { rw.dropIn(false, false) }
+func (rw *RWMutex) Lock() {
+	rw.read.Close()
+	rw.write.Lock()
+}
 
 // TryLock locks rw for writing if no other holds or waits for it, and reports whether it
 // did. It blocks for the servers' answers, at most a third of
-// the session timeout. It reports false at once without a connection.
+// the session timeout. It reports false at once without a connection, and if the session is closed meanwhile.
 // It panics like Lock. It costs two requests if it fails, up to four if it succeeds.
 func (rw *RWMutex) TryLock() bool {
-	_, ok := rw.dropIn(false, true)
-	return ok
+	return rw.write.TryLock()
 }
 
 // Unlock unlocks rw for writing. Any goroutine may unlock. It blocks like [zksync.Lease.Unlock], and costs its requests. If
@@ -64,10 +47,9 @@ func (rw *RWMutex) Unlock() {
 func (rw *RWMutex) RLock() { rw.reading(rw.lockRead()) }
 
 func (rw *RWMutex) lockRead() *zksync.Lease {
+	call := (*share.Cohort)(rw.write).At().Call()
 	l, err := rw.rlock(context.Background(), "read-lock", rw.read.Acquire, true)
-	if err != nil {
-		panic(err)
-	}
+	call.End(err)
 	return l
 }
 

@@ -8,7 +8,8 @@ import (
 func init() {
 	share.RegisterMonitor(func(lock any) share.Monitor {
 		if rw, ok := lock.(*RWMutex); ok && rw != nil {
-			return monitor{(*share.Cohort)(rw.write).Monitor(), rw}
+			write := share.MonitorOf(rw.write).(share.DropInLocker)
+			return monitor{write, rw}
 		}
 		return nil
 	})
@@ -17,11 +18,19 @@ func init() {
 // monitor is a condition's view of the lock: that of its write lock, because readers hold together and
 // cannot wait for a change. It implements share.DropInLocker.
 type monitor struct {
-	share.Monitor
-	rw *RWMutex
+	share.DropInLocker // of the write lock
+	rw                 *RWMutex
 }
 
 func (m monitor) DropIn(read, try bool) (*lease.Lease, bool) {
-	l, ok := m.rw.dropIn(read, try)
-	return (*lease.Lease)(l), ok
+	switch {
+	case read && try:
+		l, ok := m.rw.tryRead()
+		return (*lease.Lease)(l), ok
+	case read:
+		return (*lease.Lease)(m.rw.lockRead()), true
+	case !try:
+		m.rw.read.Close()
+	}
+	return m.DropInLocker.DropIn(false, try)
 }

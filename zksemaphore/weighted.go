@@ -94,8 +94,8 @@ func (w *Weighted) Acquire(ctx context.Context, n int64) error {
 
 // TryAcquire acquires n permits if that is possible without waiting for other holders and waiters, and reports whether it
 // did. It blocks for the servers' answers, at most a third of
-// the session timeout. It reports false at once without a connection. It
-// panics with a *zksync.Error if the session is closed or the call can never succeed,
+// the session timeout. It reports false at once without a connection, and if the session is closed meanwhile. It
+// panics with a *zksync.Error if the session was closed before or the call can never succeed,
 // and as in x/sync if n is below 0. It costs two requests if it fails, up to four if it succeeds.
 func (w *Weighted) TryAcquire(n int64) bool {
 	checkSign(n)

@@ -110,6 +110,9 @@ func (m *Multi) acquire(ctx context.Context, lock func(*Mutex, context.Context, 
 			if l, err = lock(mutex, ctx, dropIn); err == nil {
 				held = append(held, l)
 				err = held.Err() // an earlier one may have been lost meanwhile
+				if errors.Is(err, ErrReleased) {
+					err = &Error{Op: "multi-lock", Path: mutex.at().Path, Err: ErrClosed} // only Close of its session does that
+				}
 			}
 		}
 		if err != nil {
@@ -225,20 +228,30 @@ func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, leases Lease
 // while the next is waited for, Lock begins anew. If one is lost later, other processes may lock it;
 // goroutines of this process that use the same mutexes cannot lock them until Unlock.
 func (m *Multi) Lock() {
+	if err := m.misuse(); err != nil {
+		panic(err)
+	}
+	call := m.session().Call()
 	for pace := (node.Pace{}); ; {
 		held, err := m.acquire(context.Background(), (*Mutex).lock, true)
 		if errors.Is(err, ErrLost) {
 			_ = pace.Rest(context.Background(), nil)
 			continue
 		}
-		if err != nil {
-			panic(err)
-		}
+		call.End(err)
 		m.mu.Lock()
 		m.held = held
 		m.mu.Unlock()
 		return
 	}
+}
+
+// session is that of a mutex, a closed one if there is any. There is no misuse.
+func (m *Multi) session() *session.Session {
+	if i := slices.IndexFunc(m.all, func(x *Mutex) bool { return x.at().Session.Closing() }); i >= 0 {
+		return m.all[i].at().Session
+	}
+	return m.all[0].at().Session
 }
 
 // TryLock locks all mutexes if no other holds or waits for any of them, and reports whether it did.
@@ -248,6 +261,7 @@ func (m *Multi) TryLock() bool {
 	if err := m.misuse(); err != nil {
 		panic(err)
 	}
+	open := !m.session().Closing()
 	patience := m.all[0].at().Session.Patience()
 	for _, x := range m.all {
 		s := x.at().Session
@@ -265,7 +279,7 @@ func (m *Multi) TryLock() bool {
 		m.held = held
 		m.mu.Unlock()
 		return true
-	case errors.Is(err, ErrNotAcquired), errors.Is(err, ErrLost), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, ErrNotAcquired), errors.Is(err, ErrLost), errors.Is(err, context.DeadlineExceeded), open && errors.Is(err, ErrClosed):
 		return false
 	}
 	panic(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/share"
 )
@@ -31,10 +32,23 @@ func (m *Mutex) at() *session.Access { return m.cohort().At() }
 func init() {
 	share.RegisterMonitor(func(lock any) share.Monitor {
 		if m, ok := lock.(*Mutex); ok && m != nil {
-			return m.cohort().Monitor()
+			return monitor{m.cohort().Monitor(), m}
 		}
 		return nil
 	})
+}
+
+// monitor implements share.DropInLocker.
+type monitor struct {
+	share.Monitor
+	m *Mutex
+}
+
+func (m monitor) DropIn(_, try bool) (l *lease.Lease, ok bool) {
+	if try {
+		return m.m.tryDropIn()
+	}
+	return m.m.lockDropIn(), true
 }
 
 // NewMutex names a lock by the path of its directory. The directory is created when it is first
@@ -47,29 +61,41 @@ func NewMutex(s *Session, path string, opts ...Option) *Mutex {
 
 // Lock locks m. It blocks until m is granted, without a bound. A disconnect keeps its place in the queue;
 // after a lost session it queues anew. It panics with an *Error
-// if the session is closed, the path is malformed, or the servers refuse for good.
-// It costs the requests of [Mutex.LockContext].
+// if the session was closed before, the path is malformed, or the servers refuse for good. If the session is closed while it waits, it
+// never returns, like a sync.Mutex when main returns. It costs the requests of [Mutex.LockContext].
 //
 // If the hold is lost, other processes may lock. Goroutines of this process that use m cannot lock it
 // until Unlock. [Mutex.Lease] tells of the loss.
-func (m *Mutex) Lock() {
-	if _, err := m.lock(context.Background(), true); err != nil {
-		panic(err)
-	}
+func (m *Mutex) Lock() { m.lockDropIn() }
+
+// lockDropIn is Lock. It returns the lease, which [Mutex.Lease] does not find if Close of the session has ended it.
+func (m *Mutex) lockDropIn() *lease.Lease {
+	call := m.at().Call()
+	l, err := m.lock(context.Background(), true)
+	call.End(err)
+	return l.inner()
 }
 
 // TryLock locks m if no other holds or waits for it, and reports whether it did. It
 // blocks for the servers' answers, at most a third of the session timeout. It reports false at once without a
-// connection, and when m is locked in this process. It panics like Lock. It costs two requests if it
+// connection, when m is locked in this process, and if the session is closed meanwhile. It panics like Lock. It costs two requests if it
 // fails, up to four if it succeeds.
 func (m *Mutex) TryLock() bool {
+	_, ok := m.tryDropIn()
+	return ok
+}
+
+// tryDropIn is TryLock. It returns the lease, like lockDropIn.
+func (m *Mutex) tryDropIn() (l *lease.Lease, ok bool) {
 	if m.at().Misuse() != nil {
 		panic(m.wrap("try-lock", m.at().Misuse()))
 	}
-	return m.at().Session.Briefly(func(ctx context.Context) error {
-		_, err := m.tryLock(ctx, true)
+	ok = m.at().Session.Briefly(func(ctx context.Context) error {
+		got, err := m.tryLock(ctx, true)
+		l = got.inner()
 		return err
 	})
+	return l, ok
 }
 
 // Unlock unlocks m. As with sync.Mutex, any goroutine may unlock. It blocks like [Lease.Unlock].

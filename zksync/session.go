@@ -63,7 +63,8 @@ func (s *Session) Conn() *zk.Conn { return s.inner().Conn() }
 
 // Close releases every lease, ends the ZooKeeper session on the servers, and joins
 // every goroutine of the session. Waiting calls of the session return ErrClosed at
-// once. Close spends up to 2 s ending the session. If the servers cannot be reached, the
+// once. Those without an error, such as [Mutex.Lock], never return: their goroutines are parked until the process ends, and Close does not
+// wait for them. A call that begins after Close fails with ErrClosed, or panics with it. Close spends up to 2 s ending the session. If the servers cannot be reached, the
 // session then expires by its timeout, or the next process with the session file ends it. Close
 // may be called more than once, also concurrently: all calls return together, with the same
 // result. An error concerns the session file only.

@@ -93,8 +93,8 @@ func (g *WaitGroup) DoneContext(ctx context.Context) error {
 
 // Add adds delta members. If delta is negative, it does the same as -delta calls of Done. It blocks until the servers
 // confirm, without a bound, through disconnects and lost sessions. As with sync.WaitGroup it panics if fewer members
-// than that are left; these are done. It panics with a *zksync.Error if the session is closed, the path is malformed,
-// or the servers refuse for good. It costs the requests of AddContext.
+// than that are left; these are done. It panics with a *zksync.Error if the session was closed before, the path is malformed,
+// or the servers refuse for good. If the session is closed meanwhile, it never returns. It costs the requests of AddContext.
 func (g *WaitGroup) Add(delta int) { g.mustChange("add", delta) }
 
 // Done says that one member is done. It blocks and panics like Add.
@@ -102,23 +102,23 @@ func (g *WaitGroup) Done() { g.mustChange("done", -1) }
 
 // mustChange is a change whose errors are panics.
 func (g *WaitGroup) mustChange(op string, delta int) {
+	call := g.at.Call()
 	_, err := g.change(context.Background(), delta)
 	if errors.Is(err, errNegative) {
 		panic("zkwaitgroup: negative WaitGroup counter")
 	}
-	if err != nil {
-		panic(errs.Wrap(op, g.path, err))
-	}
+	call.End(errs.Wrap(op, g.path, err))
 }
 
 // Wait waits until no living member is left. Dead members count as done here; WaitContext reports them. It blocks
-// without a bound, through disconnects and lost sessions. It panics with a *zksync.Error if the session is closed,
-// the path is malformed, or the servers refuse for good. It costs the requests of WaitContext.
+// without a bound, through disconnects and lost sessions. It panics with a *zksync.Error if the session was closed before,
+// the path is malformed, or the servers refuse for good. If the session is closed meanwhile, it never returns. It costs the requests of WaitContext.
 func (g *WaitGroup) Wait() {
+	call := g.at.Call()
 	err := g.WaitContext(context.Background())
 	var dead *DeadMembersError
-	if err != nil && !errors.As(err, &dead) {
-		panic(err)
+	if !errors.As(err, &dead) {
+		call.End(err)
 	}
 }
 

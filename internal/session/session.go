@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
@@ -30,8 +31,9 @@ type Session struct {
 	journal  *sessionJournal // nil without a session file
 	crowds   queue.Crowds
 	writers  writers.Writers
-	kept     sync.Map // by path: see Occupy
-	shared   sync.Map // see Shared
+	kept     sync.Map                    // by path: see Occupy
+	shared   sync.Map                    // see Shared
+	parked   atomic.Pointer[func(error)] // see OnPark
 
 	// ctx ends, with errs.ErrClosed as its cause, when Close begins. Everything
 	// that the session starts ends with ctx, and Close waits for it with work.

@@ -169,12 +169,48 @@ func (s *Session) Bounded(ctx context.Context) (context.Context, context.CancelF
 	}
 }
 
+// Call is a call of the form without errors (such as Lock), which goes on until it succeeds. See [Session.Call].
+type Call struct {
+	s      *Session
+	closed bool // before the call began
+}
+
+// Call begins such a call.
+func (s *Session) Call() Call { return Call{s, s.Closing()} }
+
+// End ends the call. If err is not nil, it panics with err, but not if Close of the session has ended the call: then it
+// does not return, as sync's would wait until main returns. To return would say that the caller holds what it asked for.
+// To end the goroutine would run its deferred functions, which unlock what it does not hold.
+func (c Call) End(err error) {
+	switch {
+	case err == nil:
+	case c.closed || !errors.Is(err, errs.ErrClosed):
+		panic(err)
+	default:
+		c.s.park(err)
+	}
+}
+
+// park is the rest of a call that Close has ended.
+func (s *Session) park(err error) {
+	if f := s.parked.Load(); f != nil {
+		(*f)(err)
+	}
+	select {}
+}
+
+// OnPark has f called in place of a wait that never ends, with the error of the call. It is for tests with
+// goroutines that must end.
+func (s *Session) OnPark(f func(err error)) { s.parked.Store(&f) }
+
 // Briefly runs an attempt (such as TryLock) of the form without leases, which has no
 // context and no error to return. It reports whether the attempt succeeded. Without a
 // connection it reports false at once. It waits for the servers' answers at most a third
-// of the session timeout. It panics on errors that another attempt would not change.
+// of the session timeout. If Close of the session ends the attempt, it reports false. It panics on other errors that another
+// attempt would not change.
 func (s *Session) Briefly(try func(context.Context) error) bool {
-	if s != nil && !s.Closing() && s.State() != Connected {
+	open := s != nil && !s.Closing()
+	if open && s.State() != Connected {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.Patience())
@@ -183,7 +219,7 @@ func (s *Session) Briefly(try func(context.Context) error) bool {
 	switch {
 	case err == nil:
 		return true
-	case errors.Is(err, errs.ErrNotAcquired), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, errs.ErrNotAcquired), errors.Is(err, context.DeadlineExceeded), open && errors.Is(err, errs.ErrClosed):
 		return false
 	}
 	panic(err)

@@ -2,12 +2,14 @@ package session_test
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -25,15 +27,16 @@ func TestAcceptance136ClosingASessionEndsAHundredWaits(t *testing.T) {
 			waits = append(waits, proving.Begin(context.Background(), zksync.NewMutex(s, proving.LockPath)))
 		}
 		mirror := make(chan error, 20)
+		(*session.Session)(s).OnPark(func(err error) {
+			mirror <- err
+			runtime.Goexit()
+		})
 		for i := range cap(mirror) {
 			m := shared
 			if i%2 == 0 {
 				m = zksync.NewMutex(s, proving.LockPath)
 			}
-			go func() {
-				defer func() { mirror <- recover().(error) }()
-				m.Lock()
-			}()
+			go m.Lock()
 		}
 		v.Settled(proving.LockPath, 1+1+40+10)
 		start := time.Now()

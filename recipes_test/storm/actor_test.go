@@ -112,7 +112,7 @@ func (a *actor) askLate(patience, late time.Duration, what string, f func(ctx co
 	return c
 }
 
-// say makes a call that has no context. It panics if the session is closed.
+// say makes a call that has no context. It panics if the session is closed, also meanwhile: see house.open.
 func (a *actor) say(what string, f func()) *call {
 	c := &call{a: a, what: what}
 	a.make(c, func() error { f(); return nil }, nil)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -58,6 +59,7 @@ func (h *house) open() {
 	if err != nil {
 		h.w.must(false, "%s cannot begin: %v", h, err)
 	}
+	(*session.Session)(s).OnPark(func(err error) { panic(err) }) // an actor goes on in the next session
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.s, h.things = s, map[string]any{}
