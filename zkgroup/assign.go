@@ -31,9 +31,10 @@ import (
 // somebody works on the round: all who call Assign at one time work on one round, and it ends when the last of them has returned, or
 // has died. A member whose session ended goes on with its round in the next session.
 //
-// If f returns an error, or calls runtime.Goexit, its item is given up. It is tried again after a pause, which grows from a second to a minute, by the
+// If f returns an error, its item is given up. It is tried again after a pause, which grows from a second to a minute, by the
 // member whose failure with it is the oldest, or who has not failed with it. The other items go on. [WithItemErrors] hears of it. An error after the end of f's
-// context counts as no failure: that is how f gives an item up. [Stop] ends Assign. A panic of f ends the process.
+// context counts as no failure: that is how f gives an item up. [Stop] ends Assign; so does, with an error, a
+// call of runtime.Goexit, as by the FailNow of a test. A panic of f ends the process.
 //
 // The members may have different lists. An item that is in some lists only is divided among their members.
 //

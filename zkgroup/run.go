@@ -3,8 +3,10 @@ package zkgroup
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/presence"
 	"github.com/go-menagerie/menagerie/internal/rounds"
@@ -94,7 +96,9 @@ func (a *assignment) own(ctx context.Context, it *item, here *presence.Stay, rou
 		}
 		_ = l.Unlock() // it fails if the lease was lost, which f was told
 		if failure != nil && a.told != nil {
-			_ = calls(func() error { a.told(it.name, attempt, failure); return nil })
+			if exited := calls(func() error { a.told(it.name, attempt, failure); return nil }); exited != nil {
+				return fmt.Errorf("the item %s: the function of WithItemErrors: %w", errs.Quote(it.name), exited)
+			}
 		}
 		if over || err != nil {
 			return err
@@ -184,8 +188,10 @@ func (a *assignment) under(ctx context.Context, it *item, l *zksync.Lease, here 
 		stop := new(stopped)
 		switch {
 		case errors.As(err, &stop):
-			a.fail(stop.err)
+			a.fail(stop)
 			return true, nil, nil
+		case errors.Is(err, errGoexit):
+			return true, nil, fmt.Errorf("the item %s: %w", errs.Quote(it.name), err) // it would exit again
 		case err != nil && (running.Err() != nil || !l.Valid()): // f may see that the lease is lost before its context ends
 			return false, nil, nil
 		case err != nil:

@@ -190,6 +190,18 @@ func TestStopEndsTheAssignOfThisMemberWithItsError(t *testing.T) {
 	})
 }
 
+func TestStopWithoutAnErrorEndsTheAssignOfThisMemberWithNone(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		g := zkgroup.New(v.Session(), groupPath)
+		m := joins(v, g, "a", "")
+		for range 2 { // the item is not done
+			runs := 0
+			require.NoError(t, g.Assign(t.Context(), m, []string{"x"}, func(context.Context, string, *zksync.Lease) error { runs++; return zkgroup.Stop(nil) }))
+			require.Equal(t, 1, runs)
+		}
+	})
+}
+
 // The servers refuse the watch of the worker's node, once. That ends the Assign, and its node: the next one is not refused.
 func TestAnAssignThatTheServersRefuseLeavesNoNode(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
@@ -203,29 +215,35 @@ func TestAnAssignThatTheServersRefuseLeavesNoNode(t *testing.T) {
 	})
 }
 
-// A function that calls runtime.Goexit has failed: its lease is given up, and it runs again.
-func TestAnItemWhoseFunctionExitsIsTriedAgain(t *testing.T) {
-	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
-		g, d := zkgroup.New(v.Session(), groupPath), newDiary()
-		m := joins(v, g, "a", "")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		hook := func(item string, attempt int, err error) {
-			d.errors(item, attempt, err)
-			require.ErrorContains(t, err, "Goexit")
+// A function that calls runtime.Goexit, as the FailNow of a test does, is not run again: that would go on for ever.
+func TestAFunctionThatExitsEndsTheAssignOfThisMember(t *testing.T) {
+	for name, c := range map[string]struct {
+		f    func() error
+		hook func()
+		says string
+	}{
+		"the function": {func() error { runtime.Goexit(); return nil }, func() {}, `the item "x": the function called runtime.Goexit`},
+		"the hook":     {func() error { return proving.ErrTest }, runtime.Goexit, `the item "x": the function of WithItemErrors: the function called runtime.Goexit`},
+	} {
+		proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
+			g, d := zkgroup.New(v.Session(), groupPath), newDiary()
+			m := joins(v, g, "a", "")
+			began := time.Now()
+			err := g.Assign(t.Context(), m, []string{"x", "y"}, d.run("a", func(item string, _ int) error {
+				if item == "y" {
+					time.Sleep(time.Second)
+					return nil
+				}
+				return c.f()
+			}), zkgroup.WithItemErrors(func(string, int, error) { c.hook() }))
+			require.ErrorContains(t, err, c.says, name)
+			require.Equal(t, time.Second, time.Since(began), "it waits for the functions that run")
+			require.Equal(t, []string{"a 0s"}, d.runs["x"], name)
 			require.Empty(t, v.Children(groupPath+"/zkgroup/items/x"), "its lease is given up")
-			runtime.Goexit()
-		}
-		require.NoError(t, g.Assign(ctx, m, []string{"x"}, d.run("a", func(_ string, n int) error {
-			if n < 3 {
-				runtime.Goexit()
-			}
-			return nil
-		}), zkgroup.WithItemErrors(hook)))
-		require.Equal(t, []string{"a 0s", "a 1s", "a 3s"}, d.runs["x"])
-		require.Equal(t, []int{1, 2}, d.told)
-		require.Equal(t, 1, d.done["x"])
-	})
+			require.NoError(t, g.Assign(t.Context(), m, []string{"x"}, d.run("a", func(string, int) error { return zkgroup.Stop(nil) })))
+			require.Len(t, d.runs["x"], 2, "the item is not done")
+		})
+	}
 }
 
 type valueKey struct{}
