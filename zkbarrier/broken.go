@@ -33,7 +33,7 @@ const (
 type BrokenError struct {
 	Why Cause
 	// By has the party that died, gave up or ran the action, or the caller of Reset. It is empty if that is not known.
-	// After [DoubleBarrier.Leave] it has all parties that may have died, if more may have than Died.
+	// After [DoubleBarrier.Leave] it has the first 16 that had not left when this party last looked: the dead are among them.
 	By []zksync.Owner
 	// Died is the number of parties that died inside a DoubleBarrier.
 	Died int
@@ -84,7 +84,7 @@ func (e *BrokenError) deaths() string {
 	}
 	text := fmt.Sprintf("%d of %d parties died", e.Died, e.Parties)
 	if len(e.By) > 0 {
-		text += fmt.Sprintf(", %d of these: %s", e.Died, record.Roll{Owners: e.By})
+		text += fmt.Sprintf("; not left when last seen: %s", record.Roll{Owners: e.By})
 	}
 	return text
 }

@@ -2,6 +2,7 @@ package zkbarrier
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -24,8 +25,8 @@ import (
 // a party that has not, two calls at a time.
 //
 // A party lasts as long as its ZooKeeper session. If it dies while it waits in Enter, it no longer counts when the
-// servers end its session. If it dies inside, it counts as having left from then on, and the others hear of that
-// within another session timeout. Before its session ends a dead process cannot be told from a slow one;
+// servers end its session. If it dies inside, it counts as having left from then on, and the Leave of the others
+// returns a [BrokenError], at the latest another session timeout later. Before its session ends a dead process cannot be told from a slow one;
 // zksync.WithSessionFile ends the session when the process restarts.
 //
 // More than n parties may come. A party that finds a round full or open waits for the next one. The parties
@@ -62,6 +63,11 @@ type participant struct {
 	left     bool // its node is gone, or the reaper removes it
 	dead     bool // its node had gone before, with the session
 	leftover bool // its node is that of an Enter that failed
+
+	quit   int                     // how many had gone without Leave when this one counted: see unspoken
+	died   int                     // how many had died in the round that this party ended
+	unsure bool                    // the round was over before this party could hear whether any had died
+	inside map[string]zksync.Owner // who had not left when this party last looked
 }
 
 // NewDoubleBarrier names a double barrier of n parties by a path of its own, which is created when it is first
@@ -105,9 +111,13 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	}
 	// enter removes the node of an Enter that failed before it makes a new one.
 	s := &participant{node: b.leftover.node, epoch: b.leftover.epoch, leftover: true}
+	there := ""
 	err := b.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		return b.enter(ctx, e, s)
+		err := b.enter(ctx, e, s)
+		there = record.Glance(ctx, e, func(ctx context.Context) (string, error) { return b.present(ctx, e, "the round before is not over: %d of %d have not left") })
+		return err
 	})
+	err = record.Saying(err, there)
 	b.leftover = participant{}
 	if err != nil {
 		b.withdraw(s)
@@ -120,7 +130,10 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 // Leave returns when all parties of the round have left or died. Also if it returns an error, this party has left, or
 // will have left as soon as the connection allows: ctx bounds only the wait for the others.
 //
-// It blocks until all have left or ctx ends (the error wraps the context's error). It waits through disconnects
+// If parties died inside, it returns a [BrokenError] with their number (to die is to go without Leave, also when
+// somebody removes the node). The party is outside then. The names are known if this party waited for a session timeout.
+//
+// It blocks until all have left or ctx ends (the error wraps the context's error, and says who has not left). It waits through disconnects
 // and lost sessions. If the session was lost and ended before the party could leave, the others may have
 // continued too early: Leave fails with zksync.ErrSessionExpired, and the party is outside. If the session is
 // closed, the error is zksync.ErrClosed. After an error a second Leave waits again for the others, and Enter
@@ -130,15 +143,19 @@ func (b *DoubleBarrier) Leave(ctx context.Context) error {
 	if err != nil {
 		return errs.Wrap("leave", b.path, err)
 	}
+	there := ""
 	err = b.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		return b.leave(ctx, e, s)
+		err := b.leave(ctx, e, s)
+		there = record.Glance(ctx, e, func(ctx context.Context) (string, error) { return b.present(ctx, e, "%d of %d have not left") })
+		return err
 	})
+	err = record.Saying(err, there)
 	if !s.left { // ctx ended first
 		b.unwanted(s)
-		node.Settle(s.epoch, s.epoch.Reap(zkconn.Orphan{Dir: b.parties(), Node: s.node}), node.Grace)
+		node.Settle(s.epoch, b.remove(s), node.Grace)
 		s.left = true
 	}
-	if err == nil || s.dead {
+	if err == nil || s.dead || errors.Is(err, zksync.ErrBroken) {
 		s = nil
 	}
 	b.end(s)

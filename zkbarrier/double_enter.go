@@ -40,7 +40,7 @@ func (b *DoubleBarrier) withdraw(s *participant) {
 		return
 	}
 	b.unwanted(s)
-	done := s.epoch.Reap(zkconn.Orphan{Dir: b.parties(), Node: s.node})
+	done := b.remove(s)
 	if s.round != 0 { // otherwise node.Make has waited already
 		node.Settle(s.epoch, done, node.Grace)
 	}
@@ -51,6 +51,13 @@ func (b *DoubleBarrier) withdraw(s *participant) {
 		}
 	default:
 	}
+}
+
+// remove has the node of s removed, by the transaction of a departure if that gets through: a node that goes otherwise
+// is that of a party that has died.
+func (b *DoubleBarrier) remove(s *participant) (done <-chan struct{}) {
+	call := s.epoch.StartMulti(b.departure(s)...)
+	return s.epoch.Reap(zkconn.Orphan{Dir: b.parties(), Pending: call.Done(), Outcome: func() (string, bool) { return s.node, false }})
 }
 
 // unwanted says that nobody wants the node of s any more. If there were several requests for the node, one of them
@@ -140,7 +147,7 @@ func (b *DoubleBarrier) arriveOnce(ctx context.Context, e *zkconn.Epoch, s *part
 	case n.Dir == nil:
 		return b.look(ctx, e, s)
 	}
-	s.round, s.count = n.Dir.Czxid, int(n.Dir.NumChildren)
+	s.round, s.count, s.quit = n.Dir.Czxid, int(n.Dir.NumChildren), unspoken(n.Dir)
 	return nil
 }
 
@@ -153,7 +160,7 @@ func (b *DoubleBarrier) look(ctx context.Context, e *zkconn.Epoch, s *participan
 	if !there {
 		return record.ErrAgain
 	}
-	s.round, s.count = dir.Czxid, int(dir.NumChildren)
+	s.round, s.count, s.quit = dir.Czxid, int(dir.NumChildren), unspoken(dir)
 	later := 0
 	if s.count > b.n { // some of them may have come after s
 		if dir, later, err = b.rank(ctx, e, s); err != nil || s.count > b.n {
@@ -237,6 +244,7 @@ func (b *DoubleBarrier) stillThere(ctx context.Context, e *zkconn.Epoch, s *part
 	if err != nil || !there || int(dir.NumChildren) < b.n {
 		return err
 	}
+	s.quit = unspoken(dir)
 	return b.open(ctx, e, s)
 }
 
@@ -263,7 +271,7 @@ func (b *DoubleBarrier) outside(ctx context.Context, e *zkconn.Epoch, turn *gate
 		}
 		last = dir.Czxid
 		if dir.NumChildren == 0 { // for example, the round is of an earlier run, whose parties died
-			if over, err := b.over(ctx, e, last); err != nil || over {
+			if over, _, err := b.over(ctx, e, dir); err != nil || over {
 				return err
 			}
 		}

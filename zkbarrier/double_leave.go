@@ -14,22 +14,35 @@ import (
 func (b *DoubleBarrier) leave(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	if !s.left {
 		over, err := b.depart(ctx, e, s)
-		if !s.dead && (over || err != nil) {
+		switch {
+		case s.dead:
+		case err != nil:
 			return err
+		case over && s.unsure:
+			return b.afterwards(ctx, e, s)
+		case over:
+			return b.mourn(s, s.died)
 		}
 	}
 	if s.dead {
 		return fmt.Errorf("%w while the party was in; the others may have left", zksync.ErrSessionExpired)
 	}
-	return record.UntilGone(ctx, e, b.opened(s.round), 0, func() error { return b.overIfEmpty(ctx, e, s.round) })
+	// The mark of a round in which parties died is not deleted, but changed: then lookInside returns the error.
+	return record.UntilGone(ctx, e, b.opened(s.round), 0, func() error { return b.lookInside(ctx, e, s) })
+}
+
+// departure is the transaction in which a party leaves.
+func (b *DoubleBarrier) departure(s *participant) []any {
+	return []any{
+		&zk.DeleteRequest{Path: s.node, Version: -1},
+		&zk.SetDataRequest{Path: b.parties(), Version: -1}, // its Stat tells how many parties are left
+	}
 }
 
 // depart removes the node of s, whether or not its session is the present one. The last party to leave ends the
 // round. over tells that nobody needs to wait for the end of the round.
 func (b *DoubleBarrier) depart(ctx context.Context, e *zkconn.Epoch, s *participant) (over bool, err error) {
-	res, err := record.Transact(ctx, e,
-		&zk.DeleteRequest{Path: s.node, Version: -1},
-		&zk.SetDataRequest{Path: b.parties(), Version: -1}) // its Stat tells how many parties are left
+	res, err := record.Transact(ctx, e, b.departure(s)...)
 	gone := record.RefusedAt(err, 0, zk.ErrNoNode)
 	if err != nil && !gone {
 		return false, err
@@ -57,11 +70,12 @@ func (b *DoubleBarrier) depart(ctx context.Context, e *zkconn.Epoch, s *particip
 		s.node = ""
 		// There is no directory, or it is that of a later round, so the round of this party is over.
 		if !there || s.round != dir.Czxid && (s.round != 0 || gone) {
+			s.unsure = true
 			return true, nil
 		}
 	}
 	s.node, s.round = "", dir.Czxid // if the session was lost, the round may not have been known
-	return b.last(ctx, e, dir)
+	return b.last(ctx, e, s, dir)
 }
 
 // unknownRound is the round of a party that may have been counted in a round that is over.
@@ -87,9 +101,10 @@ func (b *DoubleBarrier) mayHaveBeenOf(ctx context.Context, e *zkconn.Epoch, s *p
 }
 
 // last ends the round if its directory, dir, is empty.
-func (b *DoubleBarrier) last(ctx context.Context, e *zkconn.Epoch, dir *zk.Stat) (over bool, err error) {
+func (b *DoubleBarrier) last(ctx context.Context, e *zkconn.Epoch, s *participant, dir *zk.Stat) (over bool, err error) {
 	if dir.NumChildren > 0 {
 		return false, nil
 	}
-	return b.over(ctx, e, dir.Czxid)
+	over, s.died, err = b.over(ctx, e, dir)
+	return over, err
 }

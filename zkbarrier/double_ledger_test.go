@@ -3,6 +3,7 @@ package zkbarrier
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/go-menagerie/menagerie/internal/proving/weather"
@@ -28,6 +29,8 @@ type doubleRound struct {
 	most         int              // who were there at one time while it gathered
 	came         int
 	entered      int // calls that said so
+	quit         int // parties that have gone without a word, and how many of them before it opened
+	quitBefore   int
 }
 
 // doubleChange tells how many were in a round from an instant on.
@@ -53,6 +56,9 @@ func (l *doubleLedger) commit(txn zktest.Txn) {
 		case c.Kind == zktest.DataChanged:
 		case dir == weather.TestPath+"/parties/":
 			l.party(c, name)
+			if c.Kind == zktest.Deleted && !spoken(txn) {
+				l.round.quit++
+			}
 		case c.Path == weather.TestPath+"/parties" && c.Kind == zktest.Created:
 			if l.round != nil {
 				l.w.Must(l.round.opened > 0, "a round is over before it has opened")
@@ -62,13 +68,20 @@ func (l *doubleLedger) commit(txn zktest.Txn) {
 			l.round = &doubleRound{number: txn.Zxid, there: map[string]int64{}}
 			l.rounds[txn.Zxid] = l.round
 		case c.Path == fmt.Sprintf("%s/gathering-%d", weather.TestPath, l.n) && c.Kind == zktest.Deleted:
-			l.round.opened = now
+			l.round.opened, l.round.quitBefore = now, l.round.quit
 			l.w.Must(l.round.most >= l.n, "a round opens for %d of %d", l.round.most, l.n)
 		}
 	}
 	if l.round != nil {
 		l.changes = append(l.changes, doubleChange{now, l.round.number, len(l.round.there)})
 	}
+}
+
+// spoken reports whether a transaction is that of a departure.
+func spoken(txn zktest.Txn) bool {
+	return slices.ContainsFunc(txn.Changes, func(c zktest.Change) bool {
+		return c.Kind == zktest.DataChanged && c.Path == weather.TestPath+"/parties"
+	})
 }
 
 // party follows one party's node.

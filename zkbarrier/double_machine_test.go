@@ -169,7 +169,15 @@ func (g *doubleGame) leave(x *doubleGuest, t *rapid.T) {
 		case errors.Is(c.Err, zksync.ErrSessionExpired):
 			g.Must(x.session != weather.Session(x.b.at.Client()), "%v, and it lives", c.Err)
 		default:
-			g.Must(c.Err == nil, "an error out of place: %v", c.Err)
+			var why *BrokenError
+			r := g.book.rounds[x.round]
+			switch {
+			case errors.As(c.Err, &why):
+				g.Must(r.quit <= r.quitBefore+why.Died && why.Died <= r.quit, "%v, and %d have gone without a word, %d of them before it opened", c.Err, r.quit, r.quitBefore)
+			default:
+				g.Must(c.Err == nil, "an error out of place: %v", c.Err)
+				g.Must(r.quit == r.quitBefore, "%d have died in round %d, and it was not told", r.quit-r.quitBefore, x.round)
+			}
 			g.Must(g.book.wasEmpty(x.round, c.Began, c.End), "it has left, and somebody is still in round %d", x.round)
 		}
 	})

@@ -83,7 +83,7 @@ func (b *DoubleBarrier) open(ctx context.Context, e *zkconn.Epoch, s *participan
 	ops := []any{
 		&zk.CheckVersionRequest{Path: s.node, Version: -1}, // this node exists, so the round that gathers is that of s
 		&zk.DeleteRequest{Path: b.gathering(), Version: -1},
-		&zk.CreateRequest{Path: b.opened(s.round), Acl: b.at.ACL()},
+		&zk.CreateRequest{Path: b.opened(s.round), Data: openMark(s.quit), Acl: b.at.ACL()},
 	}
 	for {
 		_, err := record.Transact(ctx, e, ops...)
@@ -100,26 +100,39 @@ func (b *DoubleBarrier) open(ctx context.Context, e *zkconn.Epoch, s *participan
 	}
 }
 
-// over ends an open round in which no party is left. It reports whether this call ended it.
-func (b *DoubleBarrier) over(ctx context.Context, e *zkconn.Epoch, round int64) (bool, error) {
-	_, err := record.Transact(ctx, e,
+// over ends the open round of dir, in which no party is left. It reports whether this call ended it. If parties have died
+// inside, it writes that to the mark, and leaves it there; if not, it deletes the mark.
+func (b *DoubleBarrier) over(ctx context.Context, e *zkconn.Epoch, dir *zk.Stat) (ended bool, died int, err error) {
+	mark := b.opened(dir.Czxid)
+	end := any(&zk.DeleteRequest{Path: mark, Version: -1})
+	quit, died, err := b.deaths(ctx, e, dir)
+	if err != nil {
+		return false, 0, err
+	}
+	if died > 0 {
+		end = &zk.SetDataRequest{Path: mark, Data: record.Encode(roundMark{quit, died}), Version: -1}
+	}
+	_, err = record.Transact(ctx, e,
 		// The servers refuse the first deletion while a party is in the directory, and
-		// the last one if the round is not open.
+		// the last operation if the round is not open.
 		&zk.DeleteRequest{Path: b.parties(), Version: -1},
 		&zk.CreateRequest{Path: b.parties(), Acl: b.at.ACL()},
 		&zk.CreateRequest{Path: b.gathering(), Acl: b.at.ACL()},
-		&zk.DeleteRequest{Path: b.opened(round), Version: -1},
+		end,
 	)
 	switch {
 	case record.RefusedAt(err, 0, zk.ErrNotEmpty), record.RefusedAt(err, 0, zk.ErrNoNode),
 		record.RefusedAt(err, 2, zk.ErrNodeExists), record.RefusedAt(err, 3, zk.ErrNoNode):
-		return false, nil // parties are left, or another call has ended the round
+		return false, 0, nil // parties are left, or another call has ended the round
 	}
-	return err == nil, err
+	if err == nil && died > 0 {
+		b.forget(ctx, e)
+	}
+	return err == nil, died, err
 }
 
 // overIfEmpty ends a round whose last parties died, or did not finish the transaction that ends it. record.ErrGone
-// means that the round had ended before. If its mark still exists then, somebody made the mark by hand, or another
+// means that the round has ended. If its mark still exists then, somebody made the mark by hand, or another
 // process made it in place of one that had been removed by hand.
 func (b *DoubleBarrier) overIfEmpty(ctx context.Context, e *zkconn.Epoch, round int64) error {
 	dir, there, err := e.Exists(ctx, b.parties())
@@ -131,6 +144,9 @@ func (b *DoubleBarrier) overIfEmpty(ctx context.Context, e *zkconn.Epoch, round 
 	case dir.Czxid < round || dir.NumChildren > 0: // a server that lags behind does not know of the round yet
 		return nil
 	}
-	_, err = b.over(ctx, e, round)
+	ended, _, err := b.over(ctx, e, dir)
+	if err == nil && ended {
+		err = record.ErrGone // its mark may stay
+	}
 	return err
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// named is how many owners a Roll has at most: each costs a read, and takes room in a message.
-const named = 16
+// Named is how many owners a Roll has at most: each costs a read, and takes room in a message.
+const Named = 16
 
 // Roll is who is there: the first owners, and the number of the others.
 type Roll struct {
@@ -22,7 +22,7 @@ type Roll struct {
 
 // Call reads the owners of the first nodes with these names in dir, many at once. It leaves out nodes that are gone.
 func Call(ctx context.Context, e *zkconn.Epoch, dir string, names []string) (r Roll, err error) {
-	paths := make([]string, min(len(names), named))
+	paths := make([]string, min(len(names), Named))
 	for i := range paths {
 		paths[i] = dir + "/" + names[i]
 	}

@@ -98,6 +98,7 @@ func (m *doubleMachine) explain(g *guest, op string, err error) {
 	case g.cancelled && errors.Is(err, context.Canceled):
 	case (g.dead || g.doubtful) && errors.Is(err, zksync.ErrSessionExpired):
 	case op == "enter" && g.struck && errors.Is(err, zksync.ErrBroken):
+	case op == "leave" && m.deaths && errors.Is(err, zksync.ErrBroken):
 	default:
 		m.wrong = append(m.wrong, fmt.Sprintf("%s of %s: %v", op, g.name, err))
 	}

@@ -34,6 +34,7 @@ type doubleMachine struct {
 	mu      sync.Mutex
 	count   int
 	wrong   []string
+	deaths  bool // a party may have gone without a word: it died, or gave up while its session had trouble
 	healing sync.WaitGroup
 }
 
@@ -91,7 +92,14 @@ func (m *doubleMachine) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"enter": enter, "enter again": enter,
 		"leave":   func(t *rapid.T) { g := m.pick(t, inside); m.begin(g, leaving, g.b.Leave) },
-		"cancel":  func(t *rapid.T) { g := m.pick(t, entering, leaving); g.cancelled = true; g.cancel() },
+		"cancel": func(t *rapid.T) {
+			g := m.pick(t, entering, leaving)
+			m.mu.Lock()
+			m.deaths = m.deaths || g.struck
+			m.mu.Unlock()
+			g.cancelled = true
+			g.cancel()
+		},
 		"advance": func(t *rapid.T) { time.Sleep(time.Duration(rapid.IntRange(1, 5000).Draw(t, "ms")) * time.Millisecond) },
 		"disconnect": func(t *rapid.T) {
 			i := m.session(t)
@@ -150,6 +158,7 @@ func (m *doubleMachine) trouble(i int, d time.Duration, deadly bool) {
 	m.busy[i] = time.Now().Add(d + recovery)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.deaths = m.deaths || deadly
 	for _, g := range m.guests {
 		if g.s == m.ss[i] {
 			g.struck = true

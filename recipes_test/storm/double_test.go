@@ -47,7 +47,7 @@ func (x *doubles) round(a *actor, patience time.Duration) {
 	x.mu.Lock()
 	delete(x.inside, a)
 	x.mu.Unlock()
-	a.ask("Leave", b.Leave, zksync.ErrSessionExpired)
+	a.ask("Leave", b.Leave, zksync.ErrSessionExpired, zksync.ErrBroken)
 }
 
 // enters looks whether more than n are inside.
