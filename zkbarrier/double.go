@@ -114,7 +114,9 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	there := ""
 	err := b.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		err := b.enter(ctx, e, s)
-		there = record.Glance(ctx, e, func(ctx context.Context) (string, error) { return b.present(ctx, e, "the round before is not over: %d of %d have not left") })
+		there = record.Glance(ctx, e, func(ctx context.Context) (string, error) {
+			return b.present(ctx, e, "the round before is not over: %d of %d have not left")
+		})
 		return err
 	})
 	err = record.Saying(err, there)

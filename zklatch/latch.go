@@ -267,27 +267,47 @@ func (l *Latch) found(ctx context.Context, e *zkconn.Epoch, founded *int64) (ope
 	return v.T.Open, there, err
 }
 
-// Wait returns when the latch is open. It blocks until then or until ctx ends (the error wraps the context's error).
+// Wait returns when the latch is open. It blocks until then or until ctx ends (the error wraps the context's error, and
+// says who has counted).
 // It waits through disconnects and lost sessions. If the session is closed, the error is zksync.ErrClosed. If the
 // latch is removed, it is zksync.ErrBroken. It costs two requests, and none when the latch opens.
 //
 // The process that counts the last event opens the latch with another request. If it dies between the two, the
 // processes that wait open the latch within a session timeout.
 func (l *Latch) Wait(ctx context.Context) error {
-	return l.in(ctx, "wait", func(ctx context.Context, e *zkconn.Epoch) error {
-		if err := record.Synced(ctx, e, l.terms.Base); err != nil {
+	counted := ""
+	err := l.in(ctx, "wait", func(ctx context.Context, e *zkconn.Epoch) error {
+		err := l.untilOpen(ctx, e)
+		counted = record.Glance(ctx, e, func(ctx context.Context) (string, error) { return l.present(ctx, e) })
+		return err
+	})
+	return record.Saying(err, counted)
+}
+
+// untilOpen is Wait in one session.
+func (l *Latch) untilOpen(ctx context.Context, e *zkconn.Epoch) error {
+	if err := record.Synced(ctx, e, l.terms.Base); err != nil {
+		return err
+	}
+	founded := int64(0)
+	for pace := (node.Pace{Free: 2}); ; {
+		if open, err := l.await(ctx, e, &founded); open || err != nil {
 			return err
 		}
-		founded := int64(0)
-		for pace := (node.Pace{Free: 2}); ; {
-			if open, err := l.await(ctx, e, &founded); open || err != nil {
-				return err
-			}
-			if err := pace.Rest(ctx, e); err != nil {
-				return err
-			}
+		if err := pace.Rest(ctx, e); err != nil {
+			return err
 		}
-	})
+	}
+}
+
+// present says how many events have been counted, and by whom.
+func (l *Latch) present(ctx context.Context, e *zkconn.Epoch) (string, error) {
+	names, _, err := e.Children(ctx, l.counts())
+	if err != nil {
+		return "", err
+	}
+	by, err := record.Call(ctx, e, l.counts(), names)
+	return by.Say(fmt.Sprintf("%d of %d events have been counted", len(names), l.total)), err
 }
 
 // await waits for one event of the latch, or for a session timeout. open tells that the latch

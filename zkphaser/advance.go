@@ -3,6 +3,7 @@ package zkphaser
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
@@ -121,6 +122,26 @@ func (p *Phaser) await(ctx context.Context, e *zkconn.Epoch, phase int) (state, 
 			return *next, nil
 		}
 	}
+}
+
+// glance says, for a wait that its context has ended, who has still to arrive at a phase, and who has arrived.
+func (p *Phaser) glance(ctx context.Context, e *zkconn.Epoch, phase int) string {
+	return record.Glance(ctx, e, func(ctx context.Context) (string, error) {
+		here, _, err := e.Children(ctx, p.arrivals(phase))
+		if err != nil {
+			return "", err
+		}
+		there, _, err := e.Children(ctx, p.arrivals(after(phase)))
+		if err != nil {
+			return "", err
+		}
+		missing, err := record.Call(ctx, e, p.arrivals(phase), here)
+		if err != nil {
+			return "", err
+		}
+		arrived, err := record.Call(ctx, e, p.arrivals(after(phase)), there)
+		return arrived.Say(fmt.Sprintf("%d of %d have arrived", len(there), len(here)+len(there))) + missing.Say("; missing"), err
+	})
 }
 
 // intact returns zksync.ErrBroken if the nodes of the present phase are gone because somebody removed them by hand.

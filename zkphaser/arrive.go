@@ -49,7 +49,7 @@ func (p *Phaser) arrive(ctx context.Context, leave, await bool) (phase int, err 
 		x.busy = false
 	})
 	defer release()
-	t, arrived := state{}, false
+	t, arrived, missing := state{}, false, ""
 	err = p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
 		// The session in which the party was registered is over.
 		if x.epoch != e {
@@ -65,6 +65,7 @@ func (p *Phaser) arrive(ctx context.Context, leave, await bool) (phase int, err 
 			release()
 			then, err := p.await(ctx, e, t.Phase)
 			if err != nil {
+				missing = p.glance(ctx, e, t.Phase)
 				return err
 			}
 			next = &then
@@ -78,7 +79,7 @@ func (p *Phaser) arrive(ctx context.Context, leave, await bool) (phase int, err 
 	case !await && ctx.Err() != nil: // the party has arrived; others do what is left to do
 		return t.number(), nil
 	}
-	return t.number(), err
+	return t.number(), record.Saying(err, missing)
 }
 
 // refuse is the result of an arrival without a party. It is not an error if the phaser has terminated.

@@ -174,7 +174,7 @@ func (p *Phaser) ArriveAndAwaitAdvance(ctx context.Context) (phase int, err erro
 // negative if it has terminated. If the phaser is in another phase, it returns at once. A negative phase is
 // returned as it is. A caller need not be a party.
 //
-// It blocks until the phaser advances or ctx ends (the error wraps the context's error). It waits through disconnects
+// It blocks until the phaser advances or ctx ends (the error wraps the context's error, and says who is missing). It waits through disconnects
 // and lost sessions. If the session is closed, the error is zksync.ErrClosed. If the servers give no clear answer
 // several times, the error satisfies [zksync.Ambiguous]. It may be repeated.
 func (p *Phaser) AwaitAdvance(ctx context.Context, phase int) (next int, err error) {
@@ -182,14 +182,16 @@ func (p *Phaser) AwaitAdvance(ctx context.Context, phase int) (next int, err err
 		return phase, nil
 	}
 	var t state
+	missing := ""
 	err = p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
 		if t, err = p.found(ctx, e); err != nil || t.Terminated || t.Phase != phase {
 			return err
 		}
 		t, err = p.await(ctx, e, phase)
+		missing = p.glance(ctx, e, phase)
 		return err
 	})
-	return known(t.number(), err), errs.Wrap("await-advance", p.path, err)
+	return known(t.number(), err), errs.Wrap("await-advance", p.path, record.Saying(err, missing))
 }
 
 // ForceTermination terminates the phaser: all waiting calls return. If the phaser has terminated, it does

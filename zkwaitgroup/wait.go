@@ -2,6 +2,7 @@ package zkwaitgroup
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/record"
@@ -11,14 +12,16 @@ import (
 // WaitContext waits until no living member is left. If there is none, it returns at once. If members died in that
 // round, it returns a [DeadMembersError] that names them. Members may be added while it waits.
 //
-// It blocks until the round ends or ctx ends (the error wraps the context's error). It waits through disconnects and
-// lost sessions. If the session is closed, the error is zksync.ErrClosed. It costs three requests, and one at the end
+// It blocks until the round ends or ctx ends (the error wraps the context's error, and names those who are not done). It
+// waits through disconnects and lost sessions. If the session is closed, the error is zksync.ErrClosed. It costs three requests, and one at the end
 // of the round. For any number of members it watches only the end of the round and one member at a time.
 func (g *WaitGroup) WaitContext(ctx context.Context) error {
 	round := int64(0)
 	var dead *DeadMembersError
+	missing := ""
 	err := g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
 		if round, err = g.untilOver(ctx, e, round); err != nil {
+			missing = record.Glance(ctx, e, func(ctx context.Context) (string, error) { return g.missing(ctx, e) })
 			return err
 		}
 		dead, err = g.deadOf(ctx, e, round)
@@ -27,7 +30,21 @@ func (g *WaitGroup) WaitContext(ctx context.Context) error {
 	if err == nil && dead != nil {
 		err = dead
 	}
-	return errs.Wrap("wait", g.path, err)
+	return errs.Wrap("wait", g.path, record.Saying(err, missing))
+}
+
+// missing names processes with members that are not done.
+func (g *WaitGroup) missing(ctx context.Context, e *zkconn.Epoch) (string, error) {
+	ids, _, err := g.listed(ctx, e, g.alive())
+	if err != nil {
+		return "", err
+	}
+	who, err := record.Call(ctx, e, g.members(), ids)
+	what := "%d processes have members that are not done"
+	if len(ids) == 1 {
+		what = "%d process has members that are not done"
+	}
+	return who.Say(fmt.Sprintf(what, len(ids))), err
 }
 
 // untilOver waits until the round is over, and returns its zxid: 0 if there is none. round is the round in which the
