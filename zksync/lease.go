@@ -41,7 +41,7 @@ func (l *Lease) Context() context.Context { return l.inner().Context() }
 func (l *Lease) Done() <-chan struct{} { return l.inner().Done() }
 
 // Err is nil while the lease is held. Then it is ErrReleased, ErrLost, or ErrMaxHold,
-// which is also an ErrLost. After that it does not change.
+// which is also an ErrLost. The text of an ErrLost says why the session was lost. After that it does not change.
 func (l *Lease) Err() error { return l.inner().Err() }
 
 // Valid reports whether the lease can be proved to be held at this instant. It

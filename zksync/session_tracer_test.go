@@ -86,7 +86,7 @@ func TestATracerIsToldOfEverythingInOrder(t *testing.T) {
 		srv.Expire(s.ID())
 		time.Sleep(time.Second)
 		require.ElementsMatch(t, []string{
-			"lost /locks/a after 0s: zksync: lease lost",
+			"lost /locks/a after 0s: zksync: lease lost: zktest:2181 says that the session has expired",
 			"connected to suspended", "suspended to lost", "lost to connected",
 		}, d.take())
 	})

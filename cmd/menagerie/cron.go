@@ -153,14 +153,14 @@ func (a *app) runCron(ctx context.Context, o cronOptions) error {
 
 // runTick runs CMD for one tick. What it returns is what the record says of the tick.
 func (a *app) runTick(ctx context.Context, s *zksync.Session, t zkcron.Tick, o cronOptions, program string, signals <-chan os.Signal, end context.CancelCauseFunc) error {
-	id, timeout, lease := s.ID(), s.Timeout(), zkcron.Lease(ctx)
+	id, lease := s.ID(), zkcron.Lease(ctx)
 	at := t.Scheduled.Format(time.RFC3339Nano)
 	c, err := child.Start(program, o.argv, append(os.Environ(), pathEnv+"="+o.path, tokenEnv+"="+t.Token.String(), jobEnv+"="+t.Name,
 		scheduledEnv+"="+at, missedEnv+"="+strconv.Itoa(t.Missed), lastErrEnv+"="+oneLine(t.LastErr)), lease.Valid)
 	if err == nil {
 		switch lost := a.attend(c, lease.Done(), lease.Valid, signals, o.grace); {
 		case lost:
-			err = fmt.Errorf("lost %s on %s while %s was running: %s", o.path, a.target(), o.argv[0], reasonOfLoss(s, id, timeout))
+			err = fmt.Errorf("lost %s on %s while %s was running: %s", o.path, a.target(), o.argv[0], reasonOfLoss(s, id, lease))
 		case c.ExitCode() == exitSignal+int(syscall.SIGINT):
 			// In front of a terminal CMD gets a Ctrl-C, and this process does not. Like a shell, it ends with CMD.
 			end(&interruption{signal: os.Interrupt})

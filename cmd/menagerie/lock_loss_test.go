@@ -6,7 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,6 +23,18 @@ func TestALostLockEndsTheCommandWith76(t *testing.T) {
 	p.prints("holding")
 	s.Close()
 	p.failed(exitLost, "/a", s.addr, "lost", "session timeout of 3s")
+}
+
+func TestALockThatIsLostBecauseTheCommandStoodStillSaysSo(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p := start(t, "lock", "/a", "--servers", s.addr, "--timeout", "3s", "--", "sh", "-c", "echo holding; exec sleep 600")
+	p.prints("holding")
+	p.signal(syscall.SIGSTOP)
+	time.Sleep(5 * time.Second)
+	p.signal(syscall.SIGCONT)
+	p.failed(exitLost, "lost /a", "this process stood still for at least ")
+	require.NotContains(t, p.stderr.String(), "no server answered")
 }
 
 func TestALockWhoseNodeIsDeletedIsLost(t *testing.T) {

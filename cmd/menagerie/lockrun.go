@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/child"
@@ -174,7 +174,7 @@ func (a *app) hold(s *zksync.Session, lease *zksync.Lease, o lockOptions, progra
 
 // runUnder runs CMD while the lease holds.
 func (a *app) runUnder(s *zksync.Session, lease *zksync.Lease, o lockOptions, program string, signals <-chan os.Signal) error {
-	session, timeout := s.ID(), s.Timeout() // neither is known any more after a loss
+	session := s.ID() // it is not known any more after a loss
 	env := append(append(os.Environ(), tokenEnv+"="+lease.Token().String(), pathEnv+"="+o.path), o.env...)
 	c, err := child.StartWith(cmp.Or(o.stdin, os.Stdin), program, o.argv, env, lease.Valid)
 	if err != nil {
@@ -182,7 +182,7 @@ func (a *app) runUnder(s *zksync.Session, lease *zksync.Lease, o lockOptions, pr
 	}
 	if a.attend(c, lease.Done(), lease.Valid, signals, o.grace) {
 		return exitWith(exitLost, "lost %s on %s while %s was running: %s",
-			o.path, a.target(), o.argv[0], reasonOfLoss(s, session, timeout))
+			o.path, a.target(), o.argv[0], reasonOfLoss(s, session, lease))
 	}
 	if code := c.ExitCode(); code != 0 {
 		return &exitError{code: code}
@@ -208,11 +208,12 @@ func (a *app) attend(c *child.Child, over <-chan struct{}, valid func() bool, si
 
 // reasonOfLoss says why a lease was lost that was granted in the given ZooKeeper session,
 // as far as this process can tell.
-func reasonOfLoss(s *zksync.Session, session int64, timeout time.Duration) string {
+func reasonOfLoss(s *zksync.Session, session int64, lease *zksync.Lease) string {
 	if s.State() == zksync.Connected && s.ID() == session {
 		return "somebody removed its node"
 	}
-	return fmt.Sprintf("the servers did not answer within the session timeout of %v", timeout)
+	<-lease.Done() // it is not valid any more, so this is about to come
+	return strings.TrimPrefix(forPeople(lease.Err()), "lease lost: ")
 }
 
 func cannotRun(err error) error {

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -223,6 +224,7 @@ func (l *Lease) Finish(err error) bool {
 func (l *Lease) finish(err error) (first bool, ended error) {
 	l.mu.Lock()
 	if first = l.err == nil; first {
+		err = l.explained(err)
 		l.err = err
 	}
 	ended = l.err
@@ -249,6 +251,17 @@ func (l *Lease) finish(err error) (first bool, ended error) {
 	l.grantor.Ended(l, err)
 	l.traceEnd(err)
 	return true, ended
+}
+
+// explained adds to ErrLost why the session was lost, if it was.
+func (l *Lease) explained(err error) error {
+	if err != errs.ErrLost {
+		return err
+	}
+	if why := l.ticket.Epoch.WhyOver(); why != "" {
+		return fmt.Errorf("%w: %s", err, why)
+	}
+	return err
 }
 
 // traceEnd tells the tracer, and the log after a loss, that the lease has ended.

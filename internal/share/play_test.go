@@ -4,6 +4,7 @@ package share
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing/synctest"
@@ -185,7 +186,7 @@ func (w *world) act(e event) error {
 	waiting := w.first()
 	e.do()
 	synctest.Wait()
-	if strings.HasPrefix(e.name, "held too long") && before.Err() != errs.ErrMaxHold && before.Err() != errs.ErrLost {
+	if strings.HasPrefix(e.name, "held too long") && before.Err() != errs.ErrMaxHold && !errors.Is(before.Err(), errs.ErrLost) {
 		return fmt.Errorf("%w: held too long, and %v", errRefused, before.Err())
 	}
 	if err := w.check(); err != nil {

@@ -2,6 +2,7 @@ package zkconn
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -136,10 +137,11 @@ func diagnoseHandshake(err error, raw net.Conn, limit time.Duration) error {
 }
 
 // diagnoseLoss says why a connection that was in use ended.
-func diagnoseLoss(err error) error {
+func (e *Epoch) diagnoseLoss(err error) error {
+	now := time.Now()
 	switch {
 	case isTimeout(err):
-		return diagnosed(err, "silent: no answer for too long")
+		return diagnosed(err, "silent: %s", cmp.Or(e.clock.stood(now), fmt.Sprintf("no answer for %v", shown(elapsed(e.Heard(), now)))))
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
 		return diagnosed(err, "the server closed it")
 	}

@@ -88,7 +88,6 @@ func (d *dialLog) linked(session int64, server string) (log func()) {
 // unlinked notes the loss of a connection past its handshake.
 // The function that it returns logs that, as with linked.
 func (d *dialLog) unlinked(t target, cause error) (log func()) {
-	cause = diagnoseLoss(cause)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fell()

@@ -66,7 +66,7 @@ func (c *Client) newEpoch(number int64) *Epoch {
 	e.sendBuffer.settled = make(chan struct{})
 	e.ambiguous.until = make(map[ambiguousCreate]time.Time)
 	e.alive, e.dead = context.WithCancel(context.Background())
-	e.clock.fire = func() { e.lose(errSilent) }
+	e.clock.fire = func() { e.lose(e.silent()) }
 	return e
 }
 

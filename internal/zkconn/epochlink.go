@@ -13,7 +13,7 @@ func (e *Epoch) greeted(w *wire, r connectReply, sent time.Time) error {
 			return w.violation(errors.New("no session id in the answer to a request for a new session"))
 		}
 		e.nothingRemains()
-		e.lose(fmt.Errorf("%w: %s says that it expired", ErrOver, w.addr))
+		e.expired(w.addr)
 		return nil // the client library must see the reply, so that it forgets the session
 	}
 	// The watches of the last connection ended with it. Subscribers are told before anything of the new
@@ -130,7 +130,7 @@ func (e *Epoch) unlink(w *wire, cause error) (killed bool, log func()) {
 	e.mu.Unlock()
 	if current && !killed && e.client.State() != Closed {
 		e.client.enter(e, Suspended)
-		return killed, e.client.dials.unlinked(w.target, cause)
+		return killed, e.client.dials.unlinked(w.target, e.diagnoseLoss(cause))
 	}
 	return killed, func() {}
 }

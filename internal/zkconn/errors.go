@@ -26,8 +26,6 @@ var (
 
 	// ErrTooLong is returned for a read whose answer is longer than any that this client takes.
 	ErrTooLong = fmt.Errorf("the node holds more than this client takes, %d bytes of data, or %d with the names of its children", maxFrame, maxListing)
-
-	errSilent = fmt.Errorf("%w: no server acknowledged anything for too long", ErrOver)
 )
 
 // unknownError marks the error of an operation of which nobody here can say whether the servers applied it.

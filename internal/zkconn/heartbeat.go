@@ -95,9 +95,11 @@ func (e *Epoch) awaitBeat() bool {
 			pause = min(pause, interval)
 		}
 		var due <-chan time.Time // nil, so never ready, while nobody needs heartbeats
+		var at time.Time
 		if required || e.pinging() {
-			due = time.After(pause)
+			due, at = time.After(pause), time.Now().Add(pause)
 		}
+		e.clock.plan(at)
 		select {
 		case <-due:
 			return true

@@ -51,6 +51,8 @@ type leaseClock struct {
 	trip    time.Duration            // how long the newest one took to be answered
 	hurried time.Time                // when advance asked for a heartbeat at once
 	more    chan struct{}            // closed by the next answer; nil while nobody waits for that
+	due     time.Time                // when the next heartbeat wakes; zero if none does
+	pause   pause                    // the longest one since heard, as far as heartbeats have shown
 	fire    func()                   // called once, without mu, when the proof runs out
 }
 

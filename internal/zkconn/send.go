@@ -186,7 +186,7 @@ func (w *wire) replied(xid, code int32, body []byte) error {
 		w.epoch.answered(r.at, led(r.op, code))
 	}
 	if code == codeSessionExpired {
-		w.epoch.lose(fmt.Errorf("%w: %s says that it expired", ErrOver, w.addr))
+		w.epoch.expired(w.addr)
 	}
 	if r.op == opClose {
 		w.epoch.nothingRemains()
