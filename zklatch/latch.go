@@ -70,7 +70,7 @@ func Ephemeral() zksync.Option {
 
 // New names a latch of total events by a path of its own, which is created when it is first needed. The first process
 // that uses the latch stores total there. All others must give the same total; otherwise their first call fails with
-// zksync.ErrMisuse. New does no I/O. The first call reports a malformed path, a total below 1, a nil session, or one
+// zksync.ErrMisuse. A latch of 0 events is open. New does no I/O. The first call reports a malformed path, a total below 0, a nil session, or one
 // of the options WithHandover, WithLinger, WithMaxHold and WithAsyncUnlock as zksync.ErrMisuse.
 func New(s *zksync.Session, path string, total int, opts ...zksync.Option) *Latch {
 	own, rest := session.Own[option](opts)
@@ -79,15 +79,23 @@ func New(s *zksync.Session, path string, total int, opts ...zksync.Option) *Latc
 		o.set(l)
 	}
 	l.misuse = l.at.Misuse()
-	if l.misuse == nil && total < 1 {
-		l.misuse = fmt.Errorf("%w: a latch of %d events; it needs one at least", zksync.ErrMisuse, total)
+	if l.misuse == nil && total < 0 {
+		l.misuse = fmt.Errorf("%w: a latch of %d events; give 0 or more", zksync.ErrMisuse, total)
 	}
 	if l.misuse == nil {
 		l.terms.Base, l.terms.ACL, l.terms.Type, l.terms.Keys = l.at.Full(path), l.at.ACL(), layout.Latch, []string{"total"}
-		l.terms.First = func() (terms, []string) { return terms{Total: total}, []string{l.counts(), l.closed()} }
+		l.terms.First = l.first
 		l.terms.Check = l.check
 	}
 	return l
+}
+
+// first is what the first process that uses the latch makes.
+func (l *Latch) first() (terms, []string) {
+	if l.total == 0 {
+		return terms{Open: true}, []string{l.counts()}
+	}
+	return terms{Total: l.total}, []string{l.counts(), l.closed()}
 }
 
 // check refuses a latch of another total.

@@ -212,11 +212,11 @@ func (c *config) stored(ctx context.Context, e *zkconn.Epoch) (s queue.Permits, 
 			}
 			continue
 		}
-		s = queue.Permits{}
 		if err := layout.RefuseOther(layout.Semaphore, data, nil); err != nil {
 			return s, nil, err
 		}
-		if err := json.Unmarshal(data, &s); err != nil || s.Declared <= 0 {
+		var ok bool
+		if s, ok = queue.ParsePermits(data); !ok {
 			return s, nil, fmt.Errorf("%w: the base node holds %s, which is not that of a semaphore; use another path", errs.ErrMisuse, errs.Quote(string(data)))
 		}
 		switch {

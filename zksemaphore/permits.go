@@ -25,8 +25,8 @@ type permits struct {
 
 func newPermits(s *session.Session, path string, n int64, opts []session.Option) *permits {
 	at := session.NewAccess(s, path, opts)
-	if n <= 0 {
-		at.Refuse(fmt.Errorf("%w: a semaphore of %d permits; it needs one at least", errs.ErrMisuse, n))
+	if n < 0 {
+		at.Refuse(fmt.Errorf("%w: a semaphore of %d permits; give 0 or more", errs.ErrMisuse, n))
 	}
 	return &permits{share.NewUnshared(at, queue.PermitQueue, queue.KindPermit), newConfig(at.Full(path), at.ACL(), n)}
 }
@@ -140,8 +140,11 @@ func (s *permits) Permits(l *lease.Lease) int64 { return l.Ticket().Entry.Weight
 
 // Resize changes the number of permits of the semaphore.
 func (s *permits) Resize(ctx context.Context, n int64) error {
-	if err := s.check(n); err != nil {
-		return err
+	switch {
+	case s.g.At().Misuse() != nil:
+		return s.g.At().Misuse()
+	case n < 0:
+		return fmt.Errorf("%w: %d permits; give 0 or more", errs.ErrMisuse, n)
 	}
 	c := s.config.request()
 	return s.g.At().Session.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
@@ -156,7 +159,7 @@ func (s *permits) Resize(ctx context.Context, n int64) error {
 				return nil
 			}
 			if c.snapshot.permits != n {
-				_, err := c.store(ctx, e, queue.Permits{Declared: c.declared, Capacity: n, Most: max(c.snapshot.most, n)}, c.snapshot.version)
+				_, err := c.store(ctx, e, queue.Permits{Declared: c.declared, Capacity: &n, Most: max(c.snapshot.most, n)}, c.snapshot.version)
 				switch {
 				case err == nil: // also if others have changed it since
 					return nil

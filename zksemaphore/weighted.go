@@ -33,10 +33,10 @@ type Weighted struct {
 }
 
 // NewWeighted names a semaphore of n permits by the path of its base node. The first process that
-// uses the semaphore stores n there. All others must give the same n, or that of the latest
+// uses the semaphore stores n there; 0 grants nothing until a Resize. All others must give the same n, or that of the latest
 // Resize; otherwise their first call fails with zksync.ErrMisuse. It also fails so if a semaphore of Curator
 // or kazoo is seen at the path, because that would grant the same permits again. NewWeighted does no I/O. The first call
-// reports a malformed path, n below 1, an option that is not one of a lock, or a nil session as zksync.ErrMisuse.
+// reports a malformed path, n below 0, an option that is not one of a lock, or a nil session as zksync.ErrMisuse.
 func NewWeighted(s *zksync.Session, path string, n int64, opts ...zksync.Option) *Weighted {
 	return &Weighted{
 		path: path, s: s,
@@ -124,7 +124,7 @@ func (w *Weighted) held(l *lease.Lease, n int64) {
 	w.holds = append(w.holds, &hold{lease: l, n: n})
 }
 
-// Resize changes the number of permits, for all present and later users of the semaphore. With more permits the waiters that
+// Resize changes the number of permits, for all present and later users of the semaphore; 0 pauses them. With more permits the waiters that
 // fit now are granted. Fewer permits take nothing away from holders, and no waiter is granted until the
 // entries ahead of it in the queue have released enough. A holder behind a
 // waiter was granted when there were more permits. So the waiter's turn had come by then, also if it learns of that

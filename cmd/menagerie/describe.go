@@ -108,10 +108,13 @@ func describeSemaphore(ctx context.Context, l *look, n *node, o *object) (err er
 			return err
 		}
 	}
-	config := decoded[struct{ Permits, Capacity int64 }](n)
+	config := decoded[struct {
+		Permits  int64
+		Capacity *int64
+	}](n)
 	total, held := config.Permits, int64(0)
-	if config.Capacity > 0 {
-		total = config.Capacity
+	if config.Capacity != nil { // 0 counts, too
+		total = *config.Capacity
 	}
 	for _, r := range o.in(zksync.Held) {
 		held += r.Permits

@@ -14,22 +14,29 @@ import (
 // Permits is the data of the node that says how many permits
 // there are. All who ask for permits must agree on it.
 type Permits struct {
-	Declared int64 `json:"permits"`            // by the constructor that came first
-	Capacity int64 `json:"capacity,omitempty"` // since a Resize
-	Most     int64 `json:"most,omitempty"`     // the most that there ever were, if a Resize made them fewer
+	Declared int64  `json:"permits"`            // by the constructor that came first
+	Capacity *int64 `json:"capacity,omitempty"` // since a Resize; nil if there was none
+	Most     int64  `json:"most,omitempty"`     // the most that there ever were, if a Resize made them fewer
+}
+
+// ParsePermits reports whether the data are those of a semaphore.
+func ParsePermits(data []byte) (t Permits, ok bool) {
+	t.Declared = -1 // if the data do not say how many
+	ok = json.Unmarshal(data, &t) == nil && t.Declared >= 0 && t.Now() >= 0
+	return t, ok
 }
 
 // Now is how many permits there are.
 func (t Permits) Now() int64 {
-	if t.Capacity > 0 {
-		return t.Capacity
+	if t.Capacity != nil {
+		return *t.Capacity
 	}
 	return t.Declared
 }
 
 // Ever is the greatest number of permits that there ever were. Every
 // hold fits into it, also a hold from before there were fewer.
-func (t Permits) Ever() int64 { return max(t.Most, t.Declared, t.Capacity) }
+func (t Permits) Ever() int64 { return max(t.Most, t.Declared, t.Now()) }
 
 // PermitQueue is the directory of a semaphore's queue, below the semaphore's path.
 const PermitQueue = "/queue"
@@ -56,8 +63,8 @@ func (q *Queue) Permits(ctx context.Context, e *zkconn.Epoch, entries []Entry) (
 	if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNoAuth) {
 		return Permits{}, err
 	}
-	var t Permits
-	if json.Unmarshal(data, &t) != nil || t.Now() <= 0 {
+	t, ok := ParsePermits(data)
+	if !ok {
 		return unlimited, nil
 	}
 	return t, nil

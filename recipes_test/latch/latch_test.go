@@ -117,6 +117,7 @@ func TestAcceptance054AnotherTotalIsAnError(t *testing.T) {
 		require.ErrorIs(t, err, zksync.ErrMisuse)
 		require.ErrorContains(t, err, "2 events, not 3")
 		require.ErrorIs(t, latches(v, 1, 0)[0].Wait(context.Background()), zksync.ErrMisuse)
+		require.ErrorIs(t, latches(v, 1, -1)[0].Wait(context.Background()), zksync.ErrMisuse)
 		require.ErrorIs(t, zklatch.New(nil, proving.LatchPath, 1).Wait(context.Background()), zksync.ErrMisuse)
 	})
 }
