@@ -54,7 +54,7 @@ its clients.`,
 
 // serveOptions makes the server behave as a real one with that tick does.
 func (a *app) serveOptions(tick time.Duration, verbose, extended bool) []zktest.Option {
-	opts := []zktest.Option{zktest.WithTick(tick), zktest.WithTimeoutLimits(2*tick, 20*tick)}
+	opts := []zktest.Option{zktest.WithTick(tick), zktest.WithTimeoutLimits(2*tick, 20*tick), zktest.WithLogger(a.logger())}
 	if extended {
 		opts = append(opts, zktest.WithExtendedTypes())
 	}
@@ -72,6 +72,7 @@ func (a *app) serve(cmd *cobra.Command, address string, opts []zktest.Option) er
 		return listenError(address, err)
 	}
 	srv := zktest.Start(opts...)
+	srv.SetZxid(firstZxid(time.Now()))
 	fmt.Fprintln(a.stderr, "an in-process ZooKeeper: it keeps nothing, all data is gone when it ends")
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(l) }()
@@ -89,6 +90,14 @@ func (a *app) serve(cmd *cobra.Command, address string, opts []zktest.Option) er
 		<-failed
 		return nil
 	}
+}
+
+// firstZxid makes a server that is started later begin with later transactions than all before: clients that have seen a later one than the
+// server's are refused, and tokens must not go back. The epoch, in the high half, is the number of seconds since 2020. The low half begins with
+// the fraction of the second, in parts of which a server cannot use up as many as pass.
+func firstZxid(now time.Time) int64 {
+	epoch := now.Unix() - time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+	return epoch<<32 | int64(now.Nanosecond())<<31/int64(time.Second)
 }
 
 // listenError names the address and what to do about it.

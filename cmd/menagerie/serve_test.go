@@ -3,6 +3,8 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"net"
 	"os"
 	"regexp"
@@ -66,6 +68,63 @@ func TestServeSaysBeforehandThatItKeepsNothing(t *testing.T) {
 	require.NotContains(t, q.stderr.String(), "/kept", "requests are printed with --verbose only")
 }
 
+// ask returns the answer of a server to a four-letter word, or to a frame.
+func ask(t *testing.T, addr, what string) string {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.Write([]byte(what))
+	require.NoError(t, err)
+	answer, err := io.ReadAll(c)
+	require.NoError(t, err)
+	return string(answer)
+}
+
+// zxidOf returns the last transaction of a server.
+func zxidOf(t *testing.T, addr string) (zxid int64) {
+	t.Helper()
+	_, after, _ := strings.Cut(ask(t, addr, "srvr"), "Zxid: ")
+	_, err := fmt.Sscanf(after, "0x%x", &zxid)
+	require.NoError(t, err)
+	return zxid
+}
+
+// Clients that have seen a later transaction are refused, and tokens would go back.
+func TestServeThatIsStartedAgainGoesOnWithLaterTransactions(t *testing.T) {
+	t.Parallel()
+	p, addr := serving(t)
+	run(t, "lock", "/a", "--servers", addr, "--", "true").succeeded()
+	before := zxidOf(t, addr)
+	require.Greater(t, before>>32, int64(0), "an epoch")
+	p.signal(os.Interrupt)
+	require.Equal(t, 0, p.wait())
+	_, addr = serving(t) // within the same second
+	require.Greater(t, zxidOf(t, addr), before)
+}
+
+func TestTheTransactionsOfServeBeginAtTheInstantOfItsStart(t *testing.T) {
+	t.Parallel()
+	first := firstZxid(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))
+	require.Zero(t, first)
+	for _, at := range []time.Time{time.Now(), time.Date(2080, 2, 29, 23, 59, 59, 999999999, time.UTC)} {
+		require.Greater(t, firstZxid(at), first, at)
+		require.Greater(t, firstZxid(at.Add(time.Millisecond))-firstZxid(at), int64(2_000_000), "more than a server can commit in that time")
+		require.Equal(t, firstZxid(at)>>32+1, firstZxid(at.Add(time.Second))>>32)
+		first = firstZxid(at)
+	}
+}
+
+func TestServeSaysWhyItRefusesAClientThatHasSeenMore(t *testing.T) {
+	t.Parallel()
+	p, addr := serving(t)
+	connect := append([]byte{0, 0, 0, 44, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0x27, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16}, make([]byte, 16)...)
+	require.Empty(t, ask(t, addr, string(connect)))
+	want := regexp.MustCompile(`(?m)^menagerie: Refusing session request for client /127\.0\.0\.1:\d+ as it has seen zxid 0x7fffffffffffffff ` +
+		`our last zxid is 0x[0-9a-f]+ client must try another server$`)
+	require.Eventually(t, func() bool { return want.MatchString(p.stderr.String()) }, patience, pause, "%s", lazy{&p.stderr})
+}
+
 func TestServeVerboseTellsRequestsSessionsAndConnections(t *testing.T) {
 	t.Parallel()
 	p, addr := serving(t, "--verbose")
@@ -78,9 +137,9 @@ func TestServeVerboseTellsRequestsSessionsAndConnections(t *testing.T) {
 	clock := `(?m)^\d\d:\d\d:\d\d\.\d{3} `
 	for _, line := range []string{
 		clock + `connection from 127\.0\.0\.1:\d+$`,
-		clock + id + ` #0 connect zxid=0x1 code=0$`,
+		clock + id + ` #0 connect zxid=0x[0-9a-f]{15} code=0$`,
 		clock + `session ` + id + ` opened, timeout 3s$`,
-		clock + id + ` #\d+ create /watched zxid=0x\d code=0$`,
+		clock + id + ` #\d+ create /watched zxid=0x[0-9a-f]{15} code=0$`,
 		clock + `connection from 127\.0\.0\.1:\d+ closed, session ` + id + `$`,
 		clock + id + ` #0 closeSession zxid=0x`,
 	} {

@@ -1,6 +1,7 @@
 package zkserver
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
@@ -20,7 +21,8 @@ func (c *conn) connect(r *request, q wire.ConnectRequest) {
 		return
 	}
 	if q.LastZxid > s.tree.Zxid {
-		s.log.Info("connection refused: client has seen a later zxid", "client", q.LastZxid, "server", s.tree.Zxid)
+		s.log.Warn(fmt.Sprintf("Refusing session request for client /%v as it has seen zxid 0x%x our last zxid is 0x%x client must try another server",
+			c.nc.RemoteAddr(), q.LastZxid, s.tree.Zxid)) // as a real server says it
 		c.abort()
 		return
 	}
