@@ -135,6 +135,15 @@ batch: zookeeper ## a batch of 64 items on 8 workers, which are killed at random
 conformance: zookeeper ## the in-process server against a real one: every scenario and 2000 programs
 	MENAGERIE_REQUIRE_ENSEMBLE=1 $(GO) -C internal/conformance test -count=$(COUNT) -timeout=$$((15 * $(COUNT)))m $(TESTFLAGS) -full -programs $(PROGRAMS)
 
+# Which of kazoo's tests, and more: KAZOO='-only test_lock'
+KAZOO ?=
+
+.PHONY: kazoosuite
+kazoosuite: zookeeper ## the tests of kazoo, the Python client, on "menagerie serve" and on a real server; fails if ours is worse: ten minutes
+	@.ci/apt-install pytest-3 python3-pytest python3-objgraph python3-kazoo python3-gevent python3-eventlet
+	$(GO) build -o bin/ ./interop/kazoosuite ./cmd/menagerie
+	bin/kazoosuite $(KAZOO)
+
 .PHONY: bench
 bench: zookeeper ## benchmarks, in-process and against one real server
 	$(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
