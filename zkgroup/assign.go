@@ -57,19 +57,22 @@ func (g *Group) Assign(ctx context.Context, m *Membership, items []string, f fun
 
 // assignment is one call of Assign.
 type assignment struct {
-	g    *Group
-	m    *Membership
-	f    func(ctx context.Context, item string, l *zksync.Lease) error
-	told func(item string, attempt int, err error) // of WithItemErrors; nil without it
-	w    *rounds.Worker
-	p    *presence.Presence // of the worker's node
-	user context.Context    // that of the caller
-	fail context.CancelCauseFunc
+	g      *Group
+	m      *Membership
+	f      func(ctx context.Context, item string, l *zksync.Lease) error
+	told   func(item string, attempt int, err error) // of WithItemErrors; nil without it
+	shared func(items []string)                      // of WithShare; nil without it
+	w      *rounds.Worker
+	p      *presence.Presence // of the worker's node
+	user   context.Context    // that of the caller
+	fail   context.CancelCauseFunc
 
 	mu      sync.Mutex
 	failed  map[uint64]int // what w tells others of: the newest attempt of each item with which this member has failed
 	parts   *rounds.Division
 	known   bool // the workers are known
+	divided bool // shared was called, with share
+	share   []string
 	here    *presence.Stay
 	entered *zkconn.Epoch // the session of the newest worker's node, perhaps before here is told of it
 	round   string        // the round of that

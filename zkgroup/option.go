@@ -9,6 +9,12 @@ func WithItemErrors(f func(item string, attempt int, err error)) AssignOption {
 	return func(a *assignment) { a.told = f }
 }
 
+// WithShare has f hear which items belong to this member, in the order of its list: when they are divided for the first time, and after each change.
+// An item that has moved here may still wait for the lease of its former owner, and an item may be done. f must not block.
+func WithShare(f func(items []string)) AssignOption {
+	return func(a *assignment) { a.shared = f }
+}
+
 // Stop makes the error with which a function of [Group.Assign] ends the Assign of its member. Assign returns err, which may be nil, once all other
 // runs here have ended. The item is not done. Other members go on.
 func Stop(err error) error { return &stopped{err} }

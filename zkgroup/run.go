@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
@@ -27,14 +28,23 @@ func (a *assignment) settle(change func()) {
 	defer a.mu.Unlock()
 	change()
 	ready := a.known && a.here != nil && a.parts.Has(a.m.id) && a.over == nil
+	var share []string
 	for i, it := range a.items {
-		switch mine := ready && a.parts.Owns(a.m.id, i) && !it.done; {
+		mine := ready && a.parts.Owns(a.m.id, i)
+		if mine {
+			share = append(share, it.name)
+		}
+		switch mine = mine && !it.done; {
 		case mine && it.cancel == nil:
 			a.start(it)
 		case !mine && it.cancel != nil && !it.done:
 			it.cancel(a.reason(ready))
 			it.cancel = nil
 		}
+	}
+	if a.shared != nil && ready && !(a.divided && slices.Equal(share, a.share)) {
+		a.divided, a.share = true, share
+		a.shared(slices.Clone(share))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -199,6 +200,44 @@ func TestStopWithoutAnErrorEndsTheAssignOfThisMemberWithNone(t *testing.T) {
 			require.NoError(t, g.Assign(t.Context(), m, []string{"x"}, func(context.Context, string, *zksync.Lease) error { runs++; return zkgroup.Stop(nil) }))
 			require.Equal(t, 1, runs)
 		}
+	})
+}
+
+func TestAMemberHearsItsShareOnceForEachChange(t *testing.T) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
+		type share struct{ got [][]string }
+		shares, mu, all := map[string]*share{"a": {}, "b": {}, "c": {}}, sync.Mutex{}, items(12)
+		begin := func(id string, list []string) (end func()) {
+			g := zkgroup.New(v.Session(), groupPath)
+			m := joins(v, g, id, "")
+			ctx, cancel := context.WithCancel(t.Context())
+			ends := make(chan error, 1)
+			go func() {
+				ends <- g.Assign(ctx, m, list, untilEnd, zkgroup.WithShare(func(items []string) {
+					mu.Lock()
+					defer mu.Unlock()
+					shares[id].got = append(shares[id].got, items)
+				}))
+			}()
+			v.Quiet()
+			return func() { cancel(); require.NoError(t, <-ends); v.Quiet() }
+		}
+		got := func(id string) [][]string { mu.Lock(); defer mu.Unlock(); return slices.Clone(shares[id].got) }
+		end := begin("a", all)
+		require.Equal(t, [][]string{all}, got("a"))
+		endB := begin("b", all)
+		require.Len(t, got("a"), 2)
+		require.Len(t, got("b"), 1)
+		require.ElementsMatch(t, all, append(got("a")[1], got("b")[0]...))
+		require.NotEmpty(t, got("b")[0])
+		endC := begin("c", nil)
+		require.Equal(t, [][]string{nil}, got("c"), "it has no items, and hears of that")
+		require.Len(t, got("a"), 2)
+		endC()
+		endB()
+		require.Equal(t, all, got("a")[2])
+		end()
+		require.Len(t, got("a"), 3)
 	})
 }
 
