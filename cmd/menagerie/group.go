@@ -44,11 +44,12 @@ func (a *app) groupJoinCommand() *cobra.Command {
 		Short: "Join a group while CMD runs",
 		Long: `Joins the group at PATH as ID, and runs CMD. When CMD ends, the member leaves. Signals are passed on to CMD.
 
-With --items the items, one a line, are divided among all members that do the same. Those of this
-member are in the file of --assign, one a line. It is replaced (by a rename) whenever they
-change. Then CMD gets SIGHUP: trap it in the first second, or it ends CMD. During that second the
-file is empty. An item is in one such file at a time, as long as CMD has stopped with an item within
---grace of its disappearance; then it may be given to another member.`,
+With --items the items, one a line, are divided among all members that do the same. The file is read
+once, at the start. The items of this member are in the file of --assign, one a line. They are there
+when CMD begins. The file is replaced (by a rename) whenever they change. Then CMD, but not what CMD
+has started, gets SIGHUP, on Linux only if CMD traps it. So trap SIGHUP first, and then read the file.
+An item is in one such file at a time, as long as CMD has stopped with an item within --grace of its
+disappearance; then it may be given to another member.`,
 		Example: `  menagerie group join /groups/api --id "$(uname -n)" --data "$(uname -n):80" -- sleep 1`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if len(args) == 0 {
@@ -100,73 +101,122 @@ func (a *app) runGroup(ctx context.Context, o groupOptions) error {
 		if err != nil {
 			return err
 		}
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		mine := &assigned{file: o.assign, grace: o.grace, complete: make(chan struct{}), changed: make(chan struct{}, 1)}
+		if o.assign != "" {
+			if err := mine.divide(ctx, w, g, m, items); err != nil {
+				return err
+			}
+		}
 		if err := w.end(); err != nil {
 			return err
 		}
-		return a.runMember(g, m, o, items, program, w.signals)
+		err = mine.run(o, program, w.signals)
+		cancel()
+		mine.leave(m)
+		return err
 	})
 }
 
-// runMember runs CMD, and tells it its items.
-func (a *app) runMember(g *zkgroup.Group, m *zkgroup.Membership, o groupOptions, items []string, program string, signals <-chan os.Signal) error {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	ready, stop := context.WithTimeout(ctx, time.Second)
-	defer stop()
-	mine := &assigned{file: o.assign, ready: ready.Done()}
-	if o.assign != "" {
-		if err := mine.write(); err != nil {
-			return failure("%v", err)
-		}
+// assigned is CMD, the items of this member, and the file in which CMD finds them.
+type assigned struct {
+	file    string
+	grace   time.Duration
+	changed chan struct{} // has an element when the file has changed while CMD runs
+	ended   chan error    // has the error of Assign, and is closed; nil without items
+
+	mu      sync.Mutex
+	c       *child.Child // nil until CMD runs
+	items   []string
+	share   []string // what belongs to this member, once divided
+	divided bool
+	// complete is closed, and then nil, when all items of this member are in the file for the first time.
+	complete chan struct{}
+}
+
+// divide has the items divided until ctx ends. It returns when those of this member are in the file. If another process keeps one
+// of them for longer than a dead process could, that one comes later.
+func (a *assigned) divide(ctx context.Context, w *vigil, g *zkgroup.Group, m *zkgroup.Membership, items []string) error {
+	if err := a.write(); err != nil {
+		return failure("%v", err)
 	}
-	c, err := child.Start(program, o.argv, append(os.Environ(), pathEnv+"="+o.path), func() bool { return true })
+	complete := a.complete
+	a.ended = make(chan error, 1)
+	go func() {
+		defer close(a.ended)
+		a.ended <- g.Assign(ctx, m, items, a.own, zkgroup.WithShare(a.learn))
+	}()
+	select {
+	case <-complete:
+	case <-time.After(w.s.Timeout()):
+	case err := <-a.ended:
+		return undivided(err)
+	case <-w.ctx.Done():
+		return context.Cause(w.ctx)
+	}
+	return nil
+}
+
+func undivided(err error) error { return failure("the items cannot be divided: %v", err) }
+
+// trapEvery is how often it is looked whether CMD traps SIGHUP, while there is one for it.
+const trapEvery = 50 * time.Millisecond
+
+// run runs CMD, and has it hear of each change of the file. A CMD that has just begun may not trap SIGHUP yet, and would die of it.
+func (a *assigned) run(o groupOptions, program string, signals <-chan os.Signal) error {
+	c, err := a.begin(o, program)
 	if err != nil {
 		return cannotRun(err)
 	}
-	ended := make(chan error, 1)
-	if len(items) > 0 {
-		go func() {
-			ended <- g.Assign(ctx, m, items, func(ctx context.Context, item string, l *zksync.Lease) error {
-				return mine.own(ctx, c, item, l, o.grace)
-			})
-		}()
-	}
+	var look <-chan time.Time
 	for {
 		select {
 		case sig := <-signals:
 			c.Signal(sig)
-		case err := <-ended:
-			c.Terminate(o.grace)
-			return failure("the items cannot be divided: %v", err)
+			continue
+		case err := <-a.ended:
+			c.Terminate(a.grace)
+			return undivided(err)
 		case <-c.Done():
-			cancel()
-			leaving, stop := context.WithTimeout(context.Background(), closeLimit)
-			defer stop()
-			if len(items) > 0 {
-				select {
-				case <-ended:
-				case <-leaving.Done(): // the servers are silent; the leases go with the session
-				}
-			}
-			_ = m.Leave(leaving) // else it goes with the session
 			if code := c.ExitCode(); code != 0 {
 				return &exitError{code: code}
 			}
 			return nil
+		case <-a.changed:
+		case <-look:
+		}
+		look = nil
+		if c.Traps(syscall.SIGHUP) {
+			c.SignalCommand(syscall.SIGHUP)
+		} else {
+			look = time.After(trapEvery)
 		}
 	}
 }
 
-// assigned is the items of this member, and the file in which CMD finds them.
-type assigned struct {
-	file  string
-	ready <-chan struct{} // closed when CMD has had time to trap SIGHUP
-
-	mu    sync.Mutex
-	items []string
+// begin starts CMD. The file does not change meanwhile.
+func (a *assigned) begin(o groupOptions, program string) (c *child.Child, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.c, err = child.Start(program, o.argv, append(os.Environ(), pathEnv+"="+o.path), func() bool { return true })
+	return a.c, err
 }
 
-// write replaces the file. mu is held.
+// leave gives up the items and the membership. Without an answer they end with the session.
+func (a *assigned) leave(m *zkgroup.Membership) {
+	leaving, stop := context.WithTimeout(context.Background(), closeLimit)
+	defer stop()
+	if a.ended != nil {
+		select {
+		case <-a.ended:
+		case <-leaving.Done():
+		}
+	}
+	_ = m.Leave(leaving)
+}
+
+// write replaces the file. mu is held, or not needed yet.
 func (a *assigned) write() error {
 	text := strings.Join(a.items, "\n")
 	if text != "" {
@@ -179,37 +229,56 @@ func (a *assigned) write() error {
 	return os.Rename(next, a.file)
 }
 
-// change writes the file and tells CMD.
-func (a *assigned) change(c *child.Child, change func()) error {
+// learn notes which items belong to this member.
+func (a *assigned) learn(share []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	slices.Sort(share)
+	a.share, a.divided = share, true
+	a.compare()
+}
+
+// compare notes when the whole share is in the file. mu is held.
+func (a *assigned) compare() {
+	if a.complete != nil && a.divided && slices.Equal(a.items, a.share) {
+		close(a.complete)
+		a.complete = nil
+	}
+}
+
+// change changes the items and writes the file. It returns CMD, which hears of that, or nil if CMD has not begun.
+func (a *assigned) change(change func()) (*child.Child, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	change()
 	if err := a.write(); err != nil {
-		return err
+		return a.c, err
 	}
-	c.Signal(syscall.SIGHUP)
-	return nil
+	a.compare()
+	if a.c != nil {
+		select {
+		case a.changed <- struct{}{}:
+		default:
+		}
+	}
+	return a.c, nil
 }
 
 var errGivenUp = errors.New("the item is given up")
 
 // own has CMD work on an item until ctx ends.
-func (a *assigned) own(ctx context.Context, c *child.Child, item string, l *zksync.Lease, grace time.Duration) error {
-	select {
-	case <-a.ready:
-	case <-ctx.Done():
-		return errGivenUp
-	}
-	err := a.change(c, func() { a.items = append(a.items, item); slices.Sort(a.items) })
-	if err != nil {
+func (a *assigned) own(ctx context.Context, item string, l *zksync.Lease) error {
+	if _, err := a.change(func() { a.items = append(a.items, item); slices.Sort(a.items) }); err != nil {
 		return zkgroup.Stop(err) // the next attempt would find the same
 	}
 	<-ctx.Done()
-	err = a.change(c, func() { a.items = slices.DeleteFunc(a.items, func(s string) bool { return s == item }) })
-	select {
-	case <-c.Done():
-	case <-l.Done():
-	case <-time.After(grace):
+	c, err := a.change(func() { a.items = slices.DeleteFunc(a.items, func(s string) bool { return s == item }) })
+	if c != nil {
+		select {
+		case <-c.Done():
+		case <-l.Done():
+		case <-time.After(a.grace):
+		}
 	}
 	return errors.Join(err, errGivenUp)
 }

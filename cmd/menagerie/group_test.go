@@ -57,7 +57,7 @@ func TestAMemberIsInTheGroupAgainWhenItsNodeWasRemoved(t *testing.T) {
 	require.Equal(t, 143, p.wait())
 }
 
-// The worker needs a moment to begin. It notes each change of its file; the second one dies with no time to give anything up.
+// The worker notes each change of its file; the second one dies with no time to give anything up.
 func TestTheItemsAreDividedAmongTheMembersInTheirFiles(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -67,13 +67,14 @@ func TestTheItemsAreDividedAmongTheMembersInTheirFiles(t *testing.T) {
 	require.NoError(t, os.WriteFile(list, []byte(strings.Join(all, "\r\n")+"\n\n"), 0o644))
 	files := map[string]string{"one": filepath.Join(dir, "one"), "two": filepath.Join(dir, "two")}
 	worker := func(id string) *program {
-		p := start(t, "group", "join", "/g", "--id", id, "--items", list, "--assign", files[id], "--grace", "50ms", "--timeout", "3s", "--servers", s.addr,
-			"--", "sh", "-c", `sleep 0.2; trap 'echo changed' HUP; trap 'exit 3' TERM; echo "begins $(cat "$0")."; while :; do sleep 0.01; done`, files[id])
-		p.prints("begins .")
-		return p
+		return start(t, "group", "join", "/g", "--id", id, "--items", list, "--assign", files[id], "--grace", "50ms", "--timeout", "3s", "--servers", s.addr,
+			"--", "sh", "-c", `trap 'echo changed' HUP; trap 'exit 3' TERM; echo "begins with" $(cat "$0"); while :; do sleep 0.01; done`, files[id])
 	}
 	of := func(id string) []string {
 		text, err := os.ReadFile(files[id])
+		if os.IsNotExist(err) {
+			return nil
+		}
 		require.NoError(t, err)
 		require.True(t, len(text) == 0 || text[len(text)-1] == '\n')
 		items := strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
@@ -85,16 +86,18 @@ func TestTheItemsAreDividedAmongTheMembersInTheirFiles(t *testing.T) {
 		t.Helper()
 		require.Eventually(t, func() bool { return len(of(id)) == n }, patience, pause, "%s has %v", id, of(id))
 	}
-	has("one", len(all))
-	one.prints("changed")
+	one.prints("begins with a b c d e f g h\n")
+	require.NotContains(t, one.stdout.String(), "changed")
 
 	two := worker("two")
 	require.Eventually(t, func() bool {
 		first, second := of("one"), of("two")
 		return len(second) > 0 && slices.Equal(slices.Sorted(slices.Values(append(first, second...))), all)
 	}, patience, pause)
-	two.prints("changed")
+	one.prints("changed")
 	moved := of("two")
+	two.prints("begins with " + strings.Join(moved, " ") + "\n")
+	require.NotContains(t, two.stdout.String(), "changed")
 	require.NotEmpty(t, of("one"))
 
 	two.signal(os.Kill)
@@ -109,6 +112,53 @@ func TestTheItemsAreDividedAmongTheMembersInTheirFiles(t *testing.T) {
 	for _, item := range all {
 		require.LessOrEqual(t, s.ChildCount("/g/zkgroup/items/"+item+"/queue"), 0, "nobody has %s", item)
 	}
+}
+
+// The command does not trap SIGHUP before its file has changed, and hears of that when it does.
+func TestAChangeOfTheItemsKillsNeitherTheCommandNorWhatItHasStarted(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	dir := t.TempDir()
+	list, file, other, trap := filepath.Join(dir, "items"), filepath.Join(dir, "one"), filepath.Join(dir, "two"), filepath.Join(dir, "trap")
+	require.NoError(t, os.WriteFile(list, []byte("a\nb\nc\nd\ne\nf\n"), 0o644))
+	join := func(id, file string, cmd ...string) *program {
+		return start(t, append([]string{"group", "join", "/g", "--id", id, "--items", list, "--assign", file, "--grace", "50ms", "--servers", s.addr, "--"}, cmd...)...)
+	}
+	one := join("one", file, "sh", "-c", `sleep 600 & echo "grandchild $!."; while [ ! -e "$0" ]; do sleep 0.01; done
+		trap 'echo "changed to" $(wc -l <"$1")' HUP; trap 'exit 3' TERM; echo traps; while :; do sleep 0.01; done`, trap, file)
+	one.prints(".")
+	join("two", other, "sh", "-c", "echo begins; exec sleep 600").prints("begins") // which does not trap SIGHUP at all
+	require.NoError(t, os.WriteFile(trap, nil, 0o600))
+	one.prints("changed to")
+	_, now, _ := strings.Cut(one.stdout.String(), "changed to ")
+	require.Less(t, now, "6")
+	join("three", filepath.Join(dir, "three"), "true").succeeded()
+	require.True(t, alive(grandchild(t, one)))
+	one.signal(syscall.SIGTERM)
+	require.Equal(t, 3, one.wait(), one.stderr.String())
+}
+
+// Another member has its item, and needs a while to give it up.
+func TestAMemberThatWaitsForItsItemsCanBeInterrupted(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	dir := t.TempDir()
+	list := filepath.Join(dir, "items")
+	require.NoError(t, os.WriteFile(list, []byte("a\n"), 0o644))
+	join := func(id string) *program {
+		return start(t, "group", "join", "/g", "--id", id, "--items", list, "--assign", filepath.Join(dir, id), "--grace", "10m", "--timeout", "1m", "--servers", s.addr, "--", "sh", "-c", "trap : HUP; echo begins; while :; do sleep 0.01; done")
+	}
+	first, owner := "two", "one" // by their hashes
+	a := join(first)
+	a.prints("begins")
+	b := join(owner)
+	s.queued(t, "/g/zkgroup/items/a", 2)
+	b.signal(syscall.SIGTERM)
+	b.failed(143, "/g", "interrupted")
+	require.Empty(t, b.stdout.String())
+	s.queued(t, groupMembers, 1)
+	a.signal(syscall.SIGTERM)
+	a.wait()
 }
 
 func TestAnIDThatALivingMemberHasIsRefused(t *testing.T) {
@@ -130,7 +180,7 @@ func TestAMemberWhoseServersAreGoneEndsWithItsCommand(t *testing.T) {
 	list, file := filepath.Join(dir, "items"), filepath.Join(dir, "mine")
 	require.NoError(t, os.WriteFile(list, []byte("a\nb\n"), 0o644))
 	p := start(t, "group", "join", "/g", "--items", list, "--assign", file, "--timeout", "3s", "--servers", s.addr,
-		"--", "sh", "-c", `trap : HUP; while [ "$(wc -l <"$0")" -lt 2 ]; do sleep 0.01; done; echo both; while [ -s "$0" ]; do sleep 0.01; done; exit 4`, file)
+		"--", "sh", "-c", `while [ "$(wc -l <"$0")" -lt 2 ]; do sleep 0.01; done; echo both; while [ -s "$0" ]; do sleep 0.01; done; exit 4`, file)
 	p.prints("both")
 	s.Close()
 	require.Equal(t, 4, p.wait(), p.stderr.String()) // the leases ended, so the file was emptied

@@ -143,6 +143,9 @@ func (c *Child) Signal(sig os.Signal) {
 	}
 }
 
+// SignalCommand sends sig to the command alone. Once it has ended it does nothing.
+func (c *Child) SignalCommand(sig os.Signal) { _ = c.cmd.Process.Signal(sig) }
+
 // Terminate asks the whole group to end, kills what is left of it after grace and returns
 // when the command has ended and nothing of its group is left (as far as can be told).
 func (c *Child) Terminate(grace time.Duration) {
