@@ -2,19 +2,25 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/child"
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/zkqueue"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zkwatch"
 )
 
 // What tells CMD about its element, besides its standard input.
@@ -169,15 +175,17 @@ func (a *app) queueTakeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "take PATH [--capacity N] [--wait D | --try]",
 		Short: "Remove the first element of a queue and print it",
-		Long: `Removes the first element of the queue PATH and prints it, with a newline. It waits until there is
-one. When it is printed, it is gone: use "queue receive" for what must not get lost.
+		Long: `Prints the first element of the queue PATH, with a newline, and removes it. It waits until there is
+one. If it cannot be printed, as on a full disk, it stays. When it is printed and removed, it is gone:
+use "queue receive" for work that must not get lost. A PATH into which nothing was ever put is no
+queue: a line says so, and none is made.
 
 Without --servers the command uses ` + defaultServers + `.
 
 Exit codes:
     0  the element was removed and printed
-    1  servers unreachable for --connect-timeout, or another failure; after an error while the request
-       was under way an element may be lost, and the text says so
+    1  servers unreachable for --connect-timeout, or another failure; if the element was printed and may
+       come again, the text says so
     2  wrong command line, or the queue has another capacity
    75  there was no element (--try), or none until the end of --wait
   130  interrupted while waiting (143 by SIGTERM, 129 by SIGHUP)`,
@@ -201,26 +209,75 @@ Exit codes:
 }
 
 func (a *app) runTake(ctx context.Context, o queueOptions) error {
-	return a.waiting(ctx, o.lockOptions, "queue take", func(w *vigil) (err error) {
-		var value []byte
-		if ok := true; o.try {
-			if value, ok, err = o.queue(w.s).TryTake(w.ctx); err == nil && !ok {
-				return exitWith(exitNotObtained, "%s has no element", o.path)
-			}
-		} else {
-			value, err = o.queue(w.s).Take(w.ctx)
-		}
-		switch {
-		case zksync.Ambiguous(err):
-			return failure("no answer from %s: the first element of %s may be lost: %s", a.target(), o.path, forPeople(err))
-		case err != nil:
+	return a.waiting(ctx, o.lockOptions, "queue take", func(w *vigil) error {
+		if err := a.queueThere(w, o); err != nil {
 			return err
 		}
-		if _, err := a.stdout.Write(append(value, '\n')); err != nil {
-			return failure("the element was removed and cannot be printed: %v", err)
+		d, err := receiveFor(w.ctx, o.queue(w.s), o)
+		if err != nil {
+			return err
+		}
+		if err := w.end(); err != nil {
+			giveBack(d)
+			return err
+		}
+		a.hurried(w.signals)
+		// First print, then remove. A closed pipe is an error here, and does not end this process.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+		if _, err := a.stdout.Write(append(d.Value, '\n')); err != nil {
+			giveBack(d)
+			return failure("the element cannot be printed, and stays in %s: %v", o.path, err)
+		}
+		if err := d.Ack(context.Background()); err != nil {
+			return failure("the element was printed, but it could not be recorded on %s that it is taken: it may come again in %s: %s", a.target(), o.path, forPeople(err))
 		}
 		return nil
 	})
+}
+
+// receiveFor is Receive, or with --try what is there now.
+func receiveFor(ctx context.Context, q *zkqueue.Queue[[]byte], o queueOptions) (*zkqueue.Delivery[[]byte], error) {
+	if !o.try {
+		return q.Receive(ctx)
+	}
+	none := exitWith(exitNotObtained, "%s has no element", o.path)
+	if _, there, err := q.Peek(ctx); err != nil || !there {
+		return nil, cmp.Or(err, none)
+	}
+	brief, cancel := context.WithTimeout(ctx, tryLimit) // others may be quicker
+	defer cancel()
+	d, err := q.Receive(brief)
+	if err != nil && brief.Err() != nil && ctx.Err() == nil {
+		return nil, none
+	}
+	return d, err
+}
+
+// tryLimit is how long --try waits for an element that it has seen.
+const tryLimit = time.Second
+
+// queueThere waits until something was put into the queue for the first time. What only takes makes no queue, or a mistyped path
+// would be one.
+func (a *app) queueThere(w *vigil, o queueOptions) error {
+	for n, err := range zkwatch.Data(w.ctx, w.s, o.path+"/"+layout.Queue) {
+		switch {
+		case err != nil:
+			return err
+		case n.OK:
+			return nil
+		case o.try:
+			return exitWith(exitNotObtained, "%s has no element: nothing was ever put there", o.path)
+		}
+		fmt.Fprintf(a.stderr, "menagerie: nothing was ever put into %s on %s: waiting for that\n", o.path, a.target())
+	}
+	return nil
+}
+
+// giveBack has others get the element. If that fails, it comes again with the end of the session, or came already.
+func giveBack(d *zkqueue.Delivery[[]byte]) {
+	brief, cancel := context.WithTimeout(context.Background(), nackLimit)
+	defer cancel()
+	_ = d.Nack(brief)
 }
 
 func (a *app) queueReceiveCommand() *cobra.Command {
@@ -280,6 +337,9 @@ func (a *app) runReceive(ctx context.Context, o queueOptions) error {
 		return cannotRun(err)
 	}
 	return a.waiting(ctx, o.lockOptions, filepath.Base(o.argv[0]), func(w *vigil) error {
+		if err := a.queueThere(w, o); err != nil {
+			return err
+		}
 		d, err := o.queue(w.s).Receive(w.ctx)
 		if err != nil {
 			return err
@@ -288,9 +348,7 @@ func (a *app) runReceive(ctx context.Context, o queueOptions) error {
 			err = a.workOn(w, d, o, program)
 		}
 		if err != nil {
-			brief, cancel := context.WithTimeout(context.Background(), nackLimit)
-			defer cancel()
-			_ = d.Nack(brief) // if it fails, the element comes again with the end of the session, or came already
+			giveBack(d)
 			return err
 		}
 		if err := d.Ack(context.Background()); err != nil {

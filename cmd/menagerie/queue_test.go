@@ -47,11 +47,52 @@ func TestQueuePutAndTake(t *testing.T) {
 func TestQueueTakeWaits(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
+	early := start(t, "queue", "take", "/q", "--servers", s.addr) // before there is a queue
+	require.Eventually(t, func() bool { return strings.Contains(early.stderr.String(), "nothing was ever put into /q") }, patience, pause)
+	run(t, "queue", "put", "/q", "x", "--servers", s.addr).succeeded()
+	require.Equal(t, 0, early.wait())
+	require.Equal(t, "x\n", early.stdout.String())
 	p := start(t, "queue", "take", "/q", "--servers", s.addr)
 	require.Eventually(t, func() bool { return s.ChildCount("/q/zkqueue/takers") == 1 }, patience, pause)
 	run(t, "queue", "put", "/q", "x", "--servers", s.addr).succeeded()
 	p.succeeded()
 	require.Equal(t, "x\n", p.stdout.String())
+	require.Zero(t, s.ChildCount(elements))
+}
+
+func TestAnElementThatCannotBePrintedStays(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	run(t, "queue", "put", "/q", "x", "--servers", s.addr).succeeded()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer full.Close()
+	for _, out := range []*os.File{full, closedPipe(t)} {
+		for _, flags := range [][]string{{"--wait", "1m"}, {"--try"}} {
+			p := startBy(func(c *exec.Cmd) error { c.Stdout = out; return c.Start() }, t, nil, append([]string{"queue", "take", "/q", "--servers", s.addr}, flags...)...)
+			p.failed(exitFailure, "cannot be printed, and stays in /q")
+			require.Equal(t, 1, s.ChildCount(elements))
+			require.Zero(t, s.ChildCount("/q/zkqueue/claims"), "others can have it at once")
+		}
+	}
+	p := run(t, "queue", "take", "/q", "--try", "--servers", s.addr)
+	p.succeeded()
+	require.Equal(t, "x\n", p.stdout.String())
+	require.Zero(t, s.ChildCount(elements))
+}
+
+func TestAMistypedPathIsNoQueue(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	run(t, "queue", "take", "/mistyped", "--try", "--servers", s.addr).failed(exitNotObtained, "/mistyped has no element: nothing was ever put there")
+	for _, args := range [][]string{{"take", "/mistyped", "--wait", "1s"}, {"receive", "/mistyped", "--wait", "1s", "--", "true"}} {
+		p := run(t, append([]string{"queue", "--servers", s.addr}, args...)...)
+		require.Equal(t, exitNotObtained, p.wait())
+		require.Contains(t, p.stderr.String(), "nothing was ever put into /mistyped")
+		require.Contains(t, p.stderr.String(), "gave up waiting for /mistyped")
+	}
+	_, there := s.Node("/mistyped")
+	require.False(t, there)
 }
 
 func TestQueueReceiveAcknowledgesWhatCMDHasDone(t *testing.T) {
