@@ -31,6 +31,14 @@ func WithTimeout(d time.Duration) Option {
 	})
 }
 
+// WithExistingChroot refuses a chroot that does not exist. Without it the session creates the chroot, and logs a warning: a
+// misspelt one looks like a new one, and its locks exclude no process of the right one. Connect gives ErrMisuse then, and a call
+// that finds the chroot removed later does, too. It costs two requests in Connect. Create the chroot as a persistent
+// node: a container is removed when it is empty.
+func WithExistingChroot() Option {
+	return session.ForSession("WithExistingChroot", func(s *session.Settings) { s.Existing = true })
+}
+
 // WithAuth presents a credential to the servers after every handshake, for
 // example WithAuth("digest", []byte("user:password")). It may be given more than
 // once. Connect fails if the servers do not know the scheme, or refuse the credential; this check
@@ -82,7 +90,7 @@ func WithDialer(dial func(ctx context.Context, network, address string) (net.Con
 //   - Warn: the first failed attempt to connect, at once and with its cause ("cannot connect"), of a name with
 //     several addresses when all have failed; the loss of a lease
 //     or of a place in a queue; an attempt to queue that failed and is repeated; a node that somebody else removed,
-//     or that could not be removed at once.
+//     or that could not be removed at once; a chroot that did not exist, and that the session has created.
 //   - Info: "connection lost" and "session lost" with the cause; the first attempt that fails
 //     after that; a look-up of a name that took more than a second; "connected again" with the duration (the attribute after).
 //   - Debug: every other attempt, one line each, and the messages of the client library.

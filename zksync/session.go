@@ -21,7 +21,7 @@ func (s *Session) inner() *session.Session { return (*session.Session)(s) }
 
 // Connect opens a session with the servers of a ZooKeeper connect string
 // ("zk1:2181,zk2:2181,zk3:2181/app", with an optional chroot). All paths of the session
-// are below the chroot, which is created when needed.
+// are below the chroot, which is created when needed, with a warning in the log: see [WithExistingChroot].
 //
 // It blocks until there is a ZooKeeper session or ctx ends. ctx is not used after Connect has returned. If ctx ends, the error names
 // the servers, wraps the context's error and says why the last attempt at each server failed, or how long the first attempt

@@ -2,12 +2,16 @@ package zksync_test
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/zkatomic"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -54,4 +58,90 @@ func TestPathsOfASessionAreBelowItsChrootAndNeverShowIt(t *testing.T) {
 	_, _, err = s.Conn().Get("/team/app/data-0000000001")
 	require.NoError(t, err)
 	require.NoError(t, l.Unlock())
+}
+
+// chrooted opens a session below /ap.
+func chrooted(t *testing.T, srv *zktest.Server, opts ...zksync.Option) (*zksync.Session, error) {
+	s, err := zksync.Connect(t.Context(), "zk1/ap", append(opts, zksync.WithDialer(srv.DialContext))...)
+	if err == nil {
+		t.Cleanup(func() { _ = s.Close() })
+	}
+	return s, err
+}
+
+func TestAChrootThatTheSessionMakesIsOneWarning(t *testing.T) {
+	const warning = `level=WARN msg="made the chroot, which did not exist" chroot=/ap`
+	for name, use := range map[string]func(t *testing.T, s *zksync.Session){
+		"a lock": func(t *testing.T, s *zksync.Session) {
+			for i := range 3 {
+				m := zksync.NewMutex(s, fmt.Sprintf("/locks/%d", i))
+				m.Lock()
+				m.Unlock()
+			}
+		},
+		"a number, in a transaction": func(t *testing.T, s *zksync.Session) {
+			for i := range 3 {
+				_, err := zkatomic.NewInt64(s, fmt.Sprintf("/n/%d", i)).Add(t.Context(), 1)
+				require.NoError(t, err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Run(t)
+				b := &logbook{}
+				s, err := chrooted(t, srv, zksync.WithLogger(b.logger(slog.LevelInfo)))
+				require.NoError(t, err)
+				require.Empty(t, b.take())
+				use(t, s)
+				require.Equal(t, []string{warning}, b.take())
+				srv.DeleteAll("/ap") // as the servers do with a container that is empty
+				use(t, s)
+				require.Empty(t, b.take(), "once")
+				other, err := chrooted(t, srv, zksync.WithLogger(b.logger(slog.LevelInfo)))
+				require.NoError(t, err)
+				use(t, other)
+				require.Empty(t, b.take(), "it exists")
+			})
+		})
+	}
+}
+
+func TestAnExistingChrootIsWantedAndNeverMade(t *testing.T) {
+	const missing = "the chroot /ap does not exist, and WithExistingChroot is given: correct the connect string, or create /ap: zksync: misuse"
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t, zktest.WithLeftovers())
+		_, err := chrooted(t, srv, zksync.WithExistingChroot())
+		require.EqualError(t, err, "zksync: connect zk1/ap: "+missing)
+		require.ErrorIs(t, err, zksync.ErrMisuse)
+		_, made := srv.Node("/ap")
+		require.False(t, made)
+
+		srv.Load(map[string]string{"/ap": ""})
+		before := srv.Requests()
+		s, err := chrooted(t, srv, zksync.WithExistingChroot())
+		require.NoError(t, err)
+		require.Equal(t, 2, srv.Requests()-before)
+		before = srv.Requests()
+		_, err = chrooted(t, srv)
+		require.NoError(t, err)
+		require.Zero(t, srv.Requests()-before)
+		m := zksync.NewMutex(s, "/l")
+		m.Lock()
+		m.Unlock()
+		n := zkatomic.NewInt64(s, "/n")
+		_, err = n.Add(t.Context(), 1)
+		require.NoError(t, err)
+
+		srv.DeleteAll("/ap")
+		_, err = m.LockContext(t.Context())
+		require.EqualError(t, err, "zksync: lock /l: "+missing)
+		_, err = zkatomic.NewInt64(s, "/other").Add(t.Context(), 1)
+		require.ErrorIs(t, err, zksync.ErrMisuse)
+		_, made = srv.Node("/ap")
+		require.False(t, made)
+	})
+	_, err := zksync.Connect(t.Context(), "zk1", zksync.WithExistingChroot())
+	require.ErrorIs(t, err, zksync.ErrMisuse)
+	require.ErrorContains(t, err, "no chroot")
 }

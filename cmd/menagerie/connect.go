@@ -160,7 +160,8 @@ func forPeople(err error) string {
 
 // people has flags where the library names its options.
 var people = strings.NewReplacer("zksync: ", "", "zkconn: ", "", "bench: ", "",
-	"WithAuth", "--auth", "WithACL", "--acl", "WithTLSFiles", "--tls-ca, --tls-cert and --tls-key", "WithTLS", "--tls", "WithTimeout", "--timeout")
+	"WithAuth", "--auth", "WithACL", "--acl", "WithTLSFiles", "--tls-ca, --tls-cert and --tls-key", "WithTLS", "--tls", "WithTimeout", "--timeout",
+	"WithExistingChroot", "--existing-chroot")
 
 // goodbye ends the session, in bounded time whatever the servers do. Without a connection
 // Close tries for a while: if a server comes back in time, the session's nodes are removed at

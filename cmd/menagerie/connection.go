@@ -34,6 +34,7 @@ type connection struct {
 	connectTimeout positiveDuration
 	auth           []string // SCHEME:CRED or @FILE
 	acl            string
+	existingChroot bool
 	tls            tlsFlags
 	verbosity      int
 
@@ -61,6 +62,7 @@ func (c *connection) register(root *cobra.Command) {
 	flags.Var(&c.connectTimeout, "connect-timeout", "give up the first connection after `D`")
 	flags.StringArrayVar(&c.auth, "auth", nil, "credential `SCHEME:CRED`, or @FILE with one on each line ("+authEnv+"); repeatable")
 	flags.StringVar(&c.acl, "acl", "", "`ACCESS` list of new nodes: open, creator or digest:USER:HASH:PERMS,...")
+	flags.BoolVar(&c.existingChroot, "existing-chroot", false, "refuse a chroot that does not exist, in place of creating it")
 	flags.BoolVar(&c.tls.on, "tls", false, "use TLS; each of the next flags does that, too ("+tlsEnv+")")
 	flags.StringVar(&c.tls.ca, "tls-ca", "", "trust the authorities in `FILE` ("+tlsEnv+"_CA)")
 	flags.StringVar(&c.tls.cert, "tls-cert", "", "show the certificate in `FILE` ("+tlsEnv+"_CERT)")
@@ -71,7 +73,7 @@ func (c *connection) register(root *cobra.Command) {
 }
 
 // connectionFlags are the flags that name the servers and say how to reach them.
-var connectionFlags = []string{"servers", "timeout", "connect-timeout", "auth", "acl",
+var connectionFlags = []string{"servers", "timeout", "connect-timeout", "auth", "acl", "existing-chroot",
 	"tls", "tls-ca", "tls-cert", "tls-key", "tls-server-name", "tls-insecure"}
 
 // resolve reads the files that the flags name. Its errors are ready to be reported, and contain no secrets.
@@ -109,6 +111,9 @@ func (c *connection) options() []zksync.Option {
 	if f := c.tlsFiles; f != nil {
 		opts = append(opts, zksync.WithTLSFiles(f.CA, f.Cert, f.Key))
 	}
+	if c.existingChroot {
+		opts = append(opts, zksync.WithExistingChroot())
+	}
 	if c.nodeACL != nil {
 		opts = append(opts, zksync.WithACL(c.nodeACL...))
 	}
@@ -128,6 +133,9 @@ func (c *connection) inherited() (args, env []string) {
 	}
 	if c.tlsConfig != nil {
 		args = append(args, "--tls", "--tls-insecure="+strconv.FormatBool(c.tls.insecure))
+	}
+	if c.existingChroot {
+		args = append(args, "--existing-chroot")
 	}
 	lines := make([]string, len(c.credentials))
 	for i, cred := range c.credentials {

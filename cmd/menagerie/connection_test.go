@@ -271,3 +271,17 @@ func (p *program) complains(text string) {
 	require.Eventually(p.t, func() bool { return strings.Contains(p.stderr.String(), text) }, patience, pause,
 		"%q is not said; stderr: %s", text, p.stderr.String())
 }
+
+func TestAMissingChrootIsAWarningOrAWrongCommandLine(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	at := func(flags ...string) []string {
+		return append([]string{"lock", "/a", "--servers", s.addr + "/ap"}, append(flags, "--", "true")...)
+	}
+	run(t, at("--existing-chroot")...).failed(exitUsage, "the chroot /ap does not exist, and --existing-chroot is given: correct the connect string, or create /ap")
+	p := run(t, at()...)
+	require.Zero(t, p.wait())
+	require.Equal(t, "menagerie: made the chroot /ap, which did not exist; --existing-chroot refuses that\n", p.stderr.String())
+	run(t, at("--existing-chroot")...).succeeded() // and reports nothing
+	run(t, "lock", "/a", "--servers", s.addr, "--existing-chroot", "--", "true").failed(exitUsage, "has no chroot")
+}

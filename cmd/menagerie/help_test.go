@@ -65,7 +65,7 @@ func TestHelpSaysNothingThatIsNotSo(t *testing.T) {
 				continue
 			}
 			require.NotContains(t, out, "  --"+flag+" ")
-			value := map[string]string{"tls": "true", "tls-insecure": "true", "timeout": "1s", "connect-timeout": "1s"}[flag]
+			value := map[string]string{"tls": "true", "existing-chroot": "true", "tls-insecure": "true", "timeout": "1s", "connect-timeout": "1s"}[flag]
 			run(t, "serve", "--"+flag+"="+value).failed(exitUsage, "--"+flag+" has no meaning here")
 		}
 	}

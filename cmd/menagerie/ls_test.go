@@ -97,7 +97,7 @@ func TestTheEnvironmentNamesTheServers(t *testing.T) {
 func TestAChrootIsHonoured(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	run(t, "lock", "/a", "--servers", s.addr+"/app", "--", "true").succeeded()
+	require.Zero(t, run(t, "lock", "/a", "--servers", s.addr+"/app", "--", "true").wait()) // it reports that it has made the chroot
 	_, ok := s.Children("/app/a")
 	require.True(t, ok)
 	p := holder(t, &server{addr: s.addr + "/app"}, "/a")

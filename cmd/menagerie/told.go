@@ -57,6 +57,8 @@ func told(r slog.Record) string {
 		return r.Message + ": " + said["error"]
 	case "connected again":
 		return r.Message + " after " + said["after"]
+	case "made the chroot, which did not exist":
+		return "made the chroot " + said["chroot"] + ", which did not exist; --existing-chroot refuses that"
 	}
 	return r.Message + rest
 }

@@ -65,6 +65,9 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Session, err
 	if err != nil {
 		return fail(err)
 	}
+	if set.Existing && chroot == "" {
+		return fail(badConnectString(servers, `has no chroot, but WithExistingChroot is given: name the chroot, as in zk1:2181,zk2:2181/app`))
+	}
 	if err := ctx.Err(); err != nil {
 		return fail(errs.OfContext(ctx))
 	}
@@ -110,6 +113,7 @@ func newSession(set Settings, servers []string, chroot string) *Session {
 func (s *Session) config() zkconn.Config {
 	c := zkconn.Config{
 		Servers: s.servers, Timeout: s.settings.Timeout, Auth: s.settings.Auth,
+		Chroot: s.chroot, ExistingChroot: s.settings.Existing,
 		Dial: s.settings.Dial, LeaseFraction: s.settings.Fraction, Logger: s.logger,
 	}
 	if s.settings.secured() {
@@ -121,6 +125,9 @@ func (s *Session) config() zkconn.Config {
 // first waits for the first ZooKeeper session. Its error also tells why the last attempt to connect failed.
 func (s *Session) first(ctx context.Context) error {
 	_, err := s.client.Epoch(ctx)
+	if err == nil && s.settings.Existing {
+		return s.inUnjoined(ctx, func(ctx context.Context, e *zkconn.Epoch) error { return e.FindChroot(ctx) })
+	}
 	if err == nil {
 		return nil
 	}

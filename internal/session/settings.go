@@ -27,6 +27,7 @@ type Settings struct {
 	Trace    *Trace
 	Fraction float64
 	File     string
+	Existing bool // the chroot must exist
 
 	// Of a lock.
 	Handover   int

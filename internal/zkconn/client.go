@@ -23,6 +23,8 @@ type Client struct {
 
 	granted atomic.Int64 // the session timeout that the servers granted last, a time.Duration; 0 before that
 
+	madeChroot atomic.Bool // it has been logged
+
 	identity *identity
 	unknown  unknownOps
 

@@ -24,9 +24,11 @@ type Config struct {
 	// is not, Dial gets names. If both are nil, the standard library does both.
 	Resolve func(ctx context.Context, host string) ([]string, error)
 	// Secure, if not nil, makes a connection speak TLS, with a server of that name. It leaves raw open if it fails.
-	Secure        func(ctx context.Context, raw net.Conn, host string) (net.Conn, error)
-	LeaseFraction float64 // of the timeout, after which leases end; 0 for all of it
-	Logger        *slog.Logger
+	Secure         func(ctx context.Context, raw net.Conn, host string) (net.Conn, error)
+	Chroot         string  // of the paths of its user; "" for none. All paths here are whole ones
+	ExistingChroot bool    // refuse to make the chroot
+	LeaseFraction  float64 // of the timeout, after which leases end; 0 for all of it
+	Logger         *slog.Logger
 	// OnSession is called for every new session before it is used, and again at each connect of the session.
 	OnSession func(id int64, passwd []byte)
 	// OnEnded is called once the servers have confirmed that a session is gone: a session for

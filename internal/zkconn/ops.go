@@ -185,9 +185,18 @@ func (e *Epoch) CreateContainer(ctx context.Context, path string, data []byte, a
 }
 
 func (e *Epoch) create(ctx context.Context, op int32, r *zk.CreateRequest) (string, error) {
+	chroot := e.makesChroot(r)
+	if chroot && e.cfg.ExistingChroot {
+		return "", e.missingChroot()
+	}
 	return start(e, request[string]{
 		op: op, about: r.Path, body: appendCreate(nil, r),
-		decode: func(r *jute.Decoder) (string, error) { return string(r.Text()), nil },
+		decode: func(r *jute.Decoder) (string, error) {
+			if chroot {
+				e.madeChroot()
+			}
+			return string(r.Text()), nil
+		},
 	}).Wait(ctx, e)
 }
 
@@ -203,6 +212,10 @@ func (e *Epoch) StartMultiIf(needed func() bool, ops ...any) *Call[[]zk.MultiRes
 }
 
 func (e *Epoch) startMulti(ops []any, needed func() bool) *Call[[]zk.MultiResponse] {
+	chroot := e.makesChroot(ops...)
+	if chroot && e.cfg.ExistingChroot {
+		return failed[[]zk.MultiResponse](e.missingChroot())
+	}
 	sent, leaps := leap(ops)
 	body, err := multiBody(sent)
 	if err != nil {
@@ -211,7 +224,11 @@ func (e *Epoch) startMulti(ops []any, needed func() bool) *Call[[]zk.MultiRespon
 	r := request[[]zk.MultiResponse]{
 		op: opMulti, about: about(ops), body: body,
 		decode: func(r *jute.Decoder) ([]zk.MultiResponse, error) {
-			return leaps.back(decodeMulti(r.Rest(), len(sent)))
+			res, err := leaps.back(decodeMulti(r.Rest(), len(sent)))
+			if chroot && err == nil {
+				e.madeChroot()
+			}
+			return res, err
 		},
 	}
 	if needed != nil {
