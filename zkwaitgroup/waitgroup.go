@@ -105,7 +105,7 @@ func (g *WaitGroup) mustChange(op string, delta int) {
 	call := g.at.Call()
 	_, err := g.change(context.Background(), delta)
 	if errors.Is(err, errNegative) {
-		panic("zkwaitgroup: negative WaitGroup counter")
+		panic("sync: negative WaitGroup counter") // in its words
 	}
 	call.End(errs.Wrap(op, g.path, err))
 }

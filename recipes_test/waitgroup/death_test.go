@@ -125,7 +125,7 @@ func TestALateDoneOfAnotherForTheDeadIsNoMisuse(t *testing.T) {
 		gs[0].Done() // of one that was reported
 		gs[0].Add(1)
 		gs[0].Done()
-		require.PanicsWithValue(t, "zkwaitgroup: negative WaitGroup counter", gs[0].Done)
+		require.PanicsWithValue(t, "sync: negative WaitGroup counter", gs[0].Done)
 	})
 }
 

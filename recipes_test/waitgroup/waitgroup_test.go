@@ -113,7 +113,7 @@ func TestADoneMayComeFromAnywhere(t *testing.T) {
 func TestMisuseOfAWaitGroupIsThatOfSync(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		gs := groups(v, 2)
-		const negative = "zkwaitgroup: negative WaitGroup counter"
+		const negative = "sync: negative WaitGroup counter"
 		require.PanicsWithValue(t, negative, gs[0].Done)
 		require.ErrorIs(t, gs[0].DoneContext(context.Background()), zksync.ErrMisuse)
 		gs[0].Add(2)
