@@ -58,8 +58,8 @@ build: ## compile everything; the commands go to bin
 test test-in-process test-others test-ensemble: export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 
 .PHONY: test
-test: compiler zookeeper network ## all tests: in-process, also with the race detector, and beside that on three real servers
-	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 3 test-others test-generated test-ensemble
+test: compiler zookeeper network ## all tests: in-process, also with the race detector, and beside that Go's own and those on three real servers
+	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 4 test-others test-generated test-ensemble gosuite
 
 .PHONY: test-in-process
 test-in-process: test-others test-generated ## all tests with the race detector, of the generated programs a part; and all of those without it
@@ -109,6 +109,10 @@ mutants: ## break the code on purpose, one patch of internal/mutants at a time, 
 
 # How many generated programs "make conformance" compares.
 PROGRAMS ?= 2000
+
+.PHONY: gosuite
+gosuite: ## Go's own tests of sync, semaphore and singleflight with our types: in one session, and in three at three servers
+	$(GO) run ./internal/gosuite
 
 # How long "make chaos" lasts, and which faults in which order: by default others each time.
 CHAOS ?= 3m

@@ -1,0 +1,5 @@
+//go:build three
+
+package singleflight
+
+const sessions = 3
