@@ -54,8 +54,7 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Once {
 // is known whether the result is kept, the error also satisfies [zksync.Ambiguous]; the session still writes the
 // result as long as the lease lasts.
 //
-// Requests: six if f runs, two if a result is kept, none if this object knows it. The object whose f ran learns the result at its
-// next call.
+// Requests: six if f runs; two for the next call, also of the object that ran f; none once this object has read the result.
 func (o *Once) DoContext(ctx context.Context, f func(ctx context.Context) ([]byte, error)) ([]byte, error) {
 	return o.value(ctx, f, false)
 }

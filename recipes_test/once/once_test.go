@@ -302,6 +302,8 @@ func TestAOnceIsSixRequestsAndTwoWhereItIsDone(t *testing.T) {
 			}
 		}
 		v.Costs(6, do(o))
+		v.Costs(2, do(o), "it learns the result, with a watch")
+		v.Costs(0, do(o))
 		v.Costs(2, do(zkonce.New(proving.Calm(v), proving.OncePath)))
 	})
 }
