@@ -42,7 +42,12 @@ type Election struct {
 	led  *lease.Lease // the newest leadership; nil before the first
 }
 
-// New names an election by the path of its directory. The directory is created when it is first
+// New names an election by the path of its directory:
+//
+//	e := zkelection.New(s, "/scheduler/leader", zkelection.Candidate{ID: "10.0.0.7:8080"})
+//	err := e.Run(ctx, func(ctx context.Context, l *zksync.Lease) error { ... }) // while it leads
+//
+// The directory is created when it is first
 // needed, and belongs to the election. self is this process's candidate: its ID and Data. New does no I/O. The first call
 // reports a malformed path, an option that is not one of a lock, or a nil session as zksync.ErrMisuse.
 //

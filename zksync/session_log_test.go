@@ -81,7 +81,7 @@ func TestALostSessionIsLoggedAtInfoAlthoughNothingIsHeld(t *testing.T) {
 		thaw := srv.Freeze()
 		time.Sleep(12 * time.Second)
 		lines := b.take()
-		require.Contains(t, strings.Join(lines, "\n"), `level=INFO msg="session lost" error="zkconn: the session is over: no server answered for 9.5s, with a session timeout of 10s"`)
+		require.Contains(t, strings.Join(lines, "\n"), `level=INFO msg="session lost" error="zksync: the session is over: no server answered for 9.5s, with a session timeout of 10s"`)
 		thaw()
 		time.Sleep(10 * time.Second)
 		lines = b.take()

@@ -159,7 +159,7 @@ func forPeople(err error) string {
 }
 
 // people has flags where the library names its options.
-var people = strings.NewReplacer("zksync: ", "", "zkconn: ", "", "bench: ", "",
+var people = strings.NewReplacer("zksync: ", "", "bench: ", "",
 	"WithAuth", "--auth", "WithACL", "--acl", "WithTLSFiles", "--tls-ca, --tls-cert and --tls-key", "WithTLS", "--tls", "WithTimeout", "--timeout",
 	"WithExistingChroot", "--existing-chroot")
 

@@ -61,7 +61,7 @@ func multiBody(ops []any) ([]byte, error) {
 		case *zk.CheckVersionRequest:
 			b = jute.AppendInt32(jute.AppendText(appendOpHeader(b, opCheck, 0), r.Path), r.Version)
 		default:
-			return nil, fmt.Errorf("zkconn: an operation of type %T in a transaction", op)
+			return nil, fmt.Errorf("zksync: an operation of type %T in a transaction", op)
 		}
 	}
 	return appendOpHeader(b, -1, 1), nil

@@ -13,13 +13,13 @@ var (
 	// ErrOver is returned for an operation of an epoch whose session has ended or can no
 	// longer be proved alive. What the operation did, if anything, ends with the session.
 	// A caller that does not translate it returns what zksync documents.
-	ErrOver = errs.Kind("zkconn: the session is over", errs.ErrSessionExpired)
+	ErrOver = errs.Kind("zksync: the session is over", errs.ErrSessionExpired)
 
 	// ErrNotSent is returned for a request that was not sent, because there was no connection.
-	ErrNotSent = errors.New("zkconn: not sent: no connection")
+	ErrNotSent = errors.New("zksync: not sent: no connection")
 
 	// ErrClosed is returned once the client was closed; it is an errs.ErrClosed, too.
-	ErrClosed = errs.Kind("zkconn: client closed", errs.ErrClosed)
+	ErrClosed = errs.Kind("zksync: client closed", errs.ErrClosed)
 
 	// ErrAuth is returned when the servers refuse the credentials, or demand others. Another attempt would not change that.
 	ErrAuth = fmt.Errorf("%w: the servers refuse the credentials", errs.ErrMisuse)
@@ -58,7 +58,7 @@ var answers = []error{
 }
 
 // errUnimplemented is code -6, for which the client library has no name.
-var errUnimplemented = errors.New("zkconn: the server does not know the operation")
+var errUnimplemented = errors.New("zksync: the server does not know the operation")
 
 // Unimplemented reports whether the server does not know the operation.
 func Unimplemented(err error) bool {

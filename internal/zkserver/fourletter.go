@@ -7,8 +7,10 @@ import (
 	"strings"
 )
 
-// version is what the server says it is: the release that it behaves as.
-func (s *Server) version() string { return s.cfg.Release.Version + "-menagerie, built in the process" }
+// version is what the server says it is: the release that it behaves as. It has been built when it was started.
+func (s *Server) version() string {
+	return s.cfg.Release.Version + "-menagerie, built on " + s.clock.start.UTC().Format("2006-01-02 15:04 UTC")
+}
 
 // words are the four-letter words that the server knows.
 var words map[string]func(*Server, *strings.Builder)

@@ -48,8 +48,8 @@ func TestSrvrAndStatReportVitalsInTheRealFormat(t *testing.T) {
 		a := join(t, s, 10*time.Second)
 		a.create("/a", nil, 0)
 		vitals := "Latency min/avg/max: 0/0.0/0\nReceived: %d\nSent: %d\nConnections: 2\nOutstanding: 0\nZxid: 0x2\nMode: standalone\nNode count: 6\n"
-		require.Equal(t, "Zookeeper version: 3.8.0-menagerie, built in the process\n"+fmt.Sprintf(vitals, 3, 2), settled(t, s, "srvr"))
-		require.Equal(t, "Zookeeper version: 3.8.0-menagerie, built in the process\nClients:\n"+
+		require.Equal(t, "Zookeeper version: 3.8.0-menagerie, built on 2000-01-01 00:00 UTC\n"+fmt.Sprintf(vitals, 3, 2), settled(t, s, "srvr"))
+		require.Equal(t, "Zookeeper version: 3.8.0-menagerie, built on 2000-01-01 00:00 UTC\nClients:\n"+
 			" /pipe[1](queued=0,recved=2,sent=2)\n /pipe[0](queued=0,recved=1,sent=0)\n\n"+fmt.Sprintf(vitals, 4, 3), settled(t, s, "stat"))
 		require.Equal(t, "imok", ask(t, s, "ruok"))
 		require.Equal(t, "rw", ask(t, s, "isro"))
@@ -196,7 +196,7 @@ func TestConfAndDirsHaveTheRealNames(t *testing.T) {
 			"tickTime=1000\nmaxClientCnxns=0\nminSessionTimeout=2000\nmaxSessionTimeout=20000\nclientPortListenBacklog=-1\nserverId=0\n",
 			ask(t, s, "conf"))
 		require.Equal(t, "datadir_size: 0\nlogdir_size: 0\n", ask(t, s, "dirs"))
-		require.Contains(t, ask(t, s, "envi"), "Environment:\nzookeeper.version=3.8.0-menagerie, built in the process\nhost.name=")
+		require.Contains(t, ask(t, s, "envi"), "Environment:\nzookeeper.version=3.8.0-menagerie, built on 2000-01-01 00:00 UTC\nhost.name=")
 	})
 }
 
