@@ -115,7 +115,8 @@ func (m *Mutex) Lease() *Lease { return (*Lease)(m.cohort().Current()) }
 // LockContext locks m and returns the lease. It blocks until m is granted or ctx ends. ctx bounds
 // the waiting only: the lease outlives it.
 //
-// If ctx ends, the error wraps the context's error. A disconnect keeps the place in the queue. After a lost
+// If ctx ends, the error wraps the context's error, and says what the call waited for: "2nd in line, held by web-3 pid 4711 for
+// 12s", or that no server has answered for some time. That costs one read. A disconnect keeps the place in the queue. After a lost
 // session it queues anew. If the session is closed, the error is ErrClosed. A call that can never
 // succeed fails with ErrMisuse; it also fails if the servers deny access. After an error the call's node is
 // removed, as soon as the connection allows.

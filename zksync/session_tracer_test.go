@@ -76,7 +76,7 @@ func TestATracerIsToldOfEverythingInOrder(t *testing.T) {
 			"start lock /locks/a",
 			"end true after 0s, error <nil>, epoch 1, ours yes",
 			"start lock /locks/a",
-			"end false after 1s, error context deadline exceeded, epoch 0, ours yes",
+			"end false after 1s, error context deadline exceeded: held by this process for 2s, epoch 0, ours yes",
 			"release /locks/a after 2s, ours yes",
 		}, d.take())
 

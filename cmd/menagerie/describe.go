@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/wording"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -48,7 +49,7 @@ func describeQueue(ctx context.Context, l *look, n *node, o *object) (err error)
 	case len(holders) == 0:
 		o.State, o.Detail = "free", "held by nobody"
 	case o.Kind == "election":
-		o.State, o.Detail = "led", fmt.Sprintf("led by %s, %s%s", holders[0].ID, holders[0].who(), forHow(holders[0].since, now))
+		o.State, o.Detail = "led", fmt.Sprintf("led by %s, %s%s", holders[0].ID, holders[0].who(), wording.ForHow(holders[0].since, now))
 	case holders[0].Kind == zksync.KindRead:
 		o.State, o.Detail = "read", strings.Replace(o.Detail, "held", "held for reading", 1)
 	}
@@ -139,7 +140,7 @@ func describeGate(ctx context.Context, l *look, n *node, o *object) error {
 			return describeDirectory(ctx, l, n, o)
 		}
 		r := party(c, "gate", "closed", 0)
-		o.State, o.Detail = "closed", "closed by "+r.who()+forHow(r.since, time.Now())
+		o.State, o.Detail = "closed", "closed by "+r.who()+wording.ForHow(r.since, time.Now())
 		o.Entries = append(o.Entries, r)
 		return nil
 	})
@@ -189,7 +190,7 @@ func outcome(n *node) string {
 	var r onceRecord
 	text := strings.TrimPrefix(wasDone("", kept.Value), " has been ")
 	if json.Unmarshal(kept.Value, &r) != nil || r.At.IsZero() { // a program's
-		text += forHow(time.UnixMilli(n.stat.Mtime), time.Now())
+		text += wording.ForHow(time.UnixMilli(n.stat.Mtime), time.Now())
 	}
 	return text
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/layout"
+	"github.com/go-menagerie/menagerie/internal/wording"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -74,7 +75,7 @@ func describeValue(ctx context.Context, l *look, n *node, o *object) error {
 	case value == nil || len(value.children) > 0: // a child says that there is no value
 		o.State, o.Detail = "absent", "no value"
 	default:
-		o.State, o.Detail = "value", fmt.Sprintf("%s, changed %s ago", plural(int64(len(value.data)), "byte"), shortly(time.Since(time.UnixMilli(value.stat.Mtime))))
+		o.State, o.Detail = "value", fmt.Sprintf("%s, changed %s ago", plural(int64(len(value.data)), "byte"), wording.Shortly(time.Since(time.UnixMilli(value.stat.Mtime))))
 	}
 	return nil
 }
@@ -238,7 +239,7 @@ func describeDurable(ctx context.Context, l *look, n *node, o *object) error {
 			process = ", open in " + row.who()
 		}
 		o.Entries = append(o.Entries, row)
-		o.State, o.Detail = "held", "held by "+cmp.Or(clean(h.Owner), "somebody")+forHow(h.Since, time.Now())+process
+		o.State, o.Detail = "held", "held by "+cmp.Or(clean(h.Owner), "somebody")+wording.ForHow(h.Since, time.Now())+process
 		if h.Note != "" {
 			o.Detail += " (" + shorten(clean(h.Note)) + ")"
 		}

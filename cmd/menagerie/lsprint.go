@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/go-menagerie/menagerie/internal/wording"
 )
 
 // maxColumns is how wide ls prints without -l.
@@ -186,7 +188,7 @@ func age(t, now time.Time, long bool) string {
 	case now.Sub(t).Abs() < 24*time.Hour:
 		layout = "15:04:05Z"
 	}
-	return fmt.Sprintf("%s (%s)", t.Format(layout), shortly(now.Sub(t)))
+	return fmt.Sprintf("%s (%s)", t.Format(layout), wording.Shortly(now.Sub(t)))
 }
 
 func dash(s string) string {

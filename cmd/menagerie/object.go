@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/wording"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -77,56 +78,15 @@ func (o ownerRow) String() string {
 }
 
 // who is the owner in a sentence: "web-3 pid 4711".
-func (r contenderRow) who() string {
-	var parts []string
-	if r.Owner.Host != "" {
-		parts = append(parts, r.Owner.Host)
-	}
-	if r.Owner.PID != 0 {
-		parts = append(parts, fmt.Sprintf("pid %d", r.Owner.PID))
-	}
-	switch {
-	case len(parts) > 0:
-		return strings.Join(parts, " ")
-	case r.Owner.Name != "":
-		return r.Owner.Name
-	case r.Session != "":
-		return "session " + r.Session
-	}
-	return "somebody"
-}
-
-// forHow is the time since then: " for 12s".
-func forHow(since, now time.Time) string {
-	if since.IsZero() {
-		return ""
-	}
-	return " for " + shortly(now.Sub(since))
-}
-
-// shortly rounds a duration for people. It may be negative, because clocks differ.
-func shortly(d time.Duration) string {
-	d = max(d, 0).Round(time.Second)
-	day := 24 * time.Hour
-	switch {
-	case d >= 2*day:
-		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
-	case d >= time.Hour:
-		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
-	}
-	return d.String()
-}
+func (r contenderRow) who() string { return wording.Who(zksync.Owner(r.Owner), sessionID(r.Session)) }
 
 // heldBy names the first holder, and says how many others there are.
 func heldBy(holders []contenderRow, now time.Time) string {
 	if len(holders) == 0 {
 		return ""
 	}
-	others := ""
-	if n := len(holders) - 1; n > 0 {
-		others = " and " + plural(int64(n), "other")
-	}
-	return "held by " + holders[0].who() + forHow(holders[0].since, now) + others
+	h := holders[0]
+	return wording.HeldBy(zksync.Owner(h.Owner), sessionID(h.Session), h.since, now, len(holders)-1)
 }
 
 // plural counts in words: "1 node", "2 nodes".
@@ -209,6 +169,12 @@ func sessionText(id int64) string {
 		return ""
 	}
 	return fmt.Sprintf("0x%x", uint64(id))
+}
+
+// sessionID is the reverse of sessionText.
+func sessionID(text string) int64 {
+	id, _ := strconv.ParseUint(text, 0, 64) // "" is none
+	return int64(id)
 }
 
 func timestamp(t time.Time) string {

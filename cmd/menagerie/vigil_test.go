@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/wording"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -52,7 +53,7 @@ func TestTellingAboutWaitingMakesNoHerd(t *testing.T) {
 			a.verbosity = 1
 			t.Cleanup(a.narrate(s, "/a"))
 			time.Sleep(10 * time.Second)
-			require.Contains(t, told[i].String(), ordinal(i+1)+" in line")
+			require.Contains(t, told[i].String(), wording.InLine(i+1))
 		}
 		time.Sleep(time.Minute)
 		idle := srv.Requests()

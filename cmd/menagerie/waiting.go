@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/wording"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -173,25 +173,10 @@ func rest(ctx context.Context, d time.Duration) bool {
 func (o *object) line(session string) string {
 	for i, r := range o.in(zksync.Waiting) {
 		if r.Session == session && r.Token != "" {
-			return ordinal(i+1) + " in line"
+			return wording.InLine(i + 1)
 		}
 	}
 	return ""
-}
-
-func ordinal(n int) string {
-	suffix := "th"
-	if n%100 < 11 || n%100 > 13 {
-		switch n % 10 {
-		case 1:
-			suffix = "st"
-		case 2:
-			suffix = "nd"
-		case 3:
-			suffix = "rd"
-		}
-	}
-	return strconv.Itoa(n) + suffix
 }
 
 // standing is the text for a waiter: its position, and what it waits for.

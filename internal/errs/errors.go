@@ -161,12 +161,12 @@ func Ambiguous(err error) bool {
 var ErrNoSession = fmt.Errorf("%w: a nil Session; open one with Connect", ErrMisuse)
 
 // OfContext is the error of an ended context such that errors.Is finds context.Canceled or
-// context.DeadlineExceeded even if it ended with a cause of its own. It also says why
-// the newest attempt failed, if the context has a trail.
+// context.DeadlineExceeded even if it ended with a cause of its own. It also says what the
+// call waited for, and why the newest attempt failed, if the context has a trail.
 func OfContext(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if !errors.Is(cause, err) {
 		cause = fmt.Errorf("%w: %w", err, cause)
 	}
-	return After(cause, LastOf(ctx))
+	return After(At(cause, Where(ctx, 0)), LastOf(ctx))
 }

@@ -17,6 +17,8 @@ type trail struct {
 	err   error
 	since time.Time // when the first attempt in a row failed
 	told  bool
+
+	where func(limit time.Duration) string // see Waits; nil if it waits for nothing that is known
 }
 
 type trailKey struct{}
@@ -83,6 +85,39 @@ func LastOf(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.err
+}
+
+// Waits notes what the call waits for: where says it to people, and may ask the servers for as long as limit. nil takes it back.
+func Waits(ctx context.Context, where func(limit time.Duration) string) {
+	if t := trailOf(ctx); t != nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.where = where
+	}
+}
+
+// Where is what the call whose context it is waits for: "2nd in line, held by web-3 pid 4711 for 12s"; "" if that is not known. It
+// blocks for limit at most.
+func Where(ctx context.Context, limit time.Duration) string {
+	t := trailOf(ctx)
+	if t == nil {
+		return ""
+	}
+	t.mu.Lock()
+	where := t.where
+	t.mu.Unlock()
+	if where == nil {
+		return ""
+	}
+	return where(limit)
+}
+
+// At adds to err, with which a wait ends, what it waited for. where may be "".
+func At(err error, where string) error {
+	if where == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, where)
 }
 
 // After adds to err, with which a call ends, why its newest attempt failed. last may be nil.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
@@ -26,6 +27,7 @@ var errResume = fmt.Errorf("%w, if the watches do not tell", errList)
 // contend waits until the ticket is granted (nil), its own node is gone (ErrGone),
 // ctx ends, or the epoch is over. When it returns, all its watches have been stopped.
 func (t *Ticket) contend(ctx context.Context) error {
+	errs.Waits(ctx, t.standing)
 	ev := newEvents(t.Entry.Name)
 	defer func() { ev.stop() }()
 	var pace node.Pace
@@ -108,7 +110,9 @@ func (t *Ticket) round(ctx context.Context, ev *events, known *view) (v view, er
 			return v, t.confirm(ctx, ev)
 		}
 		if err == nil {
-			v, err = t.without(v, departed, ev)
+			if v, err = t.without(v, departed, ev); err == nil && len(departed) > 0 {
+				t.sight.departed(v.ahead, !v.more && (t.Entry.exclusive() || t.counts()))
+			}
 		}
 		if err != nil {
 			return v, err
@@ -159,6 +163,7 @@ func (t *Ticket) look(ctx context.Context) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
+	t.sight.listed(ahead)
 	return t.near(ahead), nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
@@ -93,6 +94,7 @@ type Ticket struct {
 
 	lossWatch atomic.Pointer[lossWatch] // nil until it is granted
 
+	sight sight
 	claim claim   // on the lock, with a Delay
 	asked request // to give the lock up
 }
@@ -219,6 +221,9 @@ func (q *Queue) acquire(ctx context.Context, lost func(*Ticket), pace node.Pace,
 			return t, nil
 		}
 		gone := errors.Is(err, ErrGone)
+		if t != nil && ctx.Err() != nil && t.Epoch.Linked() {
+			t.ask() // before the request that Leave waits for, so it is answered before
+		}
 		if t != nil {
 			t.gone.CompareAndSwap(false, gone) // the node is gone, so Leave need not wait
 			t.Leave(node.Grace)
@@ -227,6 +232,7 @@ func (q *Queue) acquire(ctx context.Context, lost func(*Ticket), pace node.Pace,
 			return nil, err
 		}
 		q.Logger.Warn("cannot enter a queue or stay in it, trying again", "path", q.Shown, "cause", err)
+		errs.Waits(ctx, nil)
 		_ = pace.Rest(ctx, e)
 		if ctx.Err() != nil { // Rest may return without a pause, and then also without an error
 			return nil, context.Cause(ctx)

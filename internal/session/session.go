@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/wording"
 	"github.com/go-menagerie/menagerie/internal/writers"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
@@ -141,13 +142,23 @@ func (s *Session) first(ctx context.Context) error {
 }
 
 // LastFailure is why the newest attempt failed of those that others make for a caller: their contexts come
-// from attempts, which has a trail. If they still wait for a connection, it is why there is none.
+// from attempts, which has a trail. If they still wait for a connection, it is why there is none; if they wait
+// for an answer, for how long already.
 func (s *Session) LastFailure(attempts context.Context) error {
-	if last := errs.LastOf(attempts); last != nil || s.State() == Connected {
+	if last := errs.LastOf(attempts); last != nil {
 		return last
 	}
-	return s.client.LastError()
+	if s.State() != Connected {
+		return s.client.LastError()
+	}
+	if e := s.client.Current(); e != nil && e.Silence() >= silent {
+		return fmt.Errorf("no server has answered for %v", wording.Shortly(e.Silence()))
+	}
+	return nil
 }
+
+// silent is for how long servers must owe an answer before that is worth a word.
+const silent = time.Second
 
 // Timeout is zksync.Session.Timeout.
 func (s *Session) Timeout() time.Duration {

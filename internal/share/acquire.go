@@ -41,7 +41,7 @@ func (s *side) admit(ctx context.Context, l *lease.Lease) (err error) {
 		case <-freed:
 			continue
 		case <-ctx.Done():
-			err = errs.OfContext(ctx)
+			err = errs.At(errs.OfContext(ctx), "a hold of this process that was lost is not unlocked yet")
 		case <-s.at.Session.Context().Done():
 			err = errs.ErrClosed
 		case <-l.Lifetime().Done(): // lost in this wait: it must not go on to keep out the holds for which it waits

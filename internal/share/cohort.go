@@ -141,6 +141,7 @@ func (c *Cohort) withdraw(w *waiter) (cancelled *acquisition) {
 	waited := w.place != nil
 	c.waiters.remove(w)
 	c.acquisition.left(&c.side, w)
+	w.held = c.hold
 	if a := c.acquisition; a != nil && waited && c.waiters.len() == 0 {
 		c.becomeIdle()
 		a.cancel(errNobody)

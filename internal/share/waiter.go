@@ -11,6 +11,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/wording"
 )
 
 // side is one way to lock an object, with what every way needs. A mutex and a semaphore have one
@@ -46,13 +47,19 @@ type getting func(ctx context.Context, lost func(*queue.Ticket)) (*queue.Ticket,
 // ticket gets a ticket in this goroutine. Close of the session ends the attempt, and waits until it has ended.
 func (s *side) ticket(ctx context.Context, get getting, lost func(*queue.Ticket)) (p *queue.Ticket, err error) {
 	err = errs.ErrClosed
+	var failure error
 	s.at.Session.Within(func() {
 		ctx, cancel := s.at.Session.Bounded(ctx)
 		defer cancel()
 		p, err = get(ctx, lost)
+		failure = errs.LastOf(ctx)
 	})
-	if err != nil && s.at.Session.Closing() {
+	switch {
+	case err == nil:
+	case s.at.Session.Closing():
 		err = errs.ErrClosed
+	case ctx.Err() != nil && failure == nil:
+		err = errs.After(err, s.at.Session.LastFailure(context.Background()))
 	}
 	return p, err
 }
@@ -97,7 +104,11 @@ type waiter struct {
 	lease *lease.Lease  // nil if it failed
 	err   error
 	place *list.Element // in its line; nil once it is off it
-	last  error         // why the newest attempt failed of the acquisition that the waiter has left
+
+	// What the waiter has left: an acquisition, and why its newest attempt failed, or a hold of this process.
+	left *acquisition
+	last error
+	held *lease.Lease
 }
 
 func newWaiter(ctx context.Context, l *lease.Lease) *waiter {
@@ -169,7 +180,22 @@ func (w *waiter) wait(withdraw func(*waiter) *acquisition) (*lease.Lease, error)
 			cancelled.awaitCleanup()
 		}
 	}
-	return nil, errs.After(errs.OfContext(w.ctx), w.last)
+	return nil, errs.After(errs.At(errs.OfContext(w.ctx), w.where()), w.last)
+}
+
+// where says what w waited for; "" if that is not known.
+func (w *waiter) where() string {
+	switch {
+	case w.held != nil:
+		return "held by this process" + wording.ForHow(w.held.Since(), time.Now())
+	case w.left != nil:
+		limit := node.Grace
+		if w.left.ctx.Err() != nil {
+			limit = 0 // it has asked, before it cleaned up
+		}
+		return errs.Where(w.left.ctx, limit)
+	}
+	return ""
 }
 
 // acquisition gets a ticket for all who wait. It goes on when some of them give up, but not when none is left.
@@ -201,7 +227,7 @@ func (s *side) newAcquisition(old *queue.Ticket, lost func(*queue.Ticket), ended
 // left is called when w does not wait for the acquisition any more, which may be nil.
 func (a *acquisition) left(s *side, w *waiter) {
 	if a != nil {
-		w.last = s.at.Session.LastFailure(a.ctx)
+		w.left, w.last = a, s.at.Session.LastFailure(a.ctx)
 	}
 }
 

@@ -102,6 +102,14 @@ func (e *Epoch) ValidAt(now time.Time) bool { return e.clock.validAt(now) }
 // Heard is when the newest request was sent that the servers have answered; zero before the first answer.
 func (e *Epoch) Heard() time.Time { return e.clock.lastHeard() }
 
+// Silence is for how long the present connection has owed an answer; 0 if it owes none, or there is no connection.
+func (e *Epoch) Silence() time.Duration {
+	if w := e.current(); w != nil {
+		return w.silence()
+	}
+	return 0
+}
+
 // Await waits for a connection. It returns nil at once if there is one.
 // Otherwise it blocks until there is one, ctx ends, or the epoch is over.
 func (e *Epoch) Await(ctx context.Context) error {

@@ -81,6 +81,23 @@ func (w *wire) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// silence is how old the oldest request is that is not answered; 0 if there is none.
+func (w *wire) silence() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	oldest := now
+	for _, r := range w.sent {
+		if r.at.Before(oldest) {
+			oldest = r.at
+		}
+	}
+	if len(w.pings) > 0 && w.pings[0].Before(oldest) {
+		oldest = w.pings[0]
+	}
+	return now.Sub(oldest)
+}
+
 // ping sends a ping of our own.
 func (w *wire) ping() {
 	b := jute.AppendFrame(nil, requestHeader(xidPing, opPing))

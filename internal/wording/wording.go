@@ -1,0 +1,80 @@
+// Package wording is how errors and the command speak of holders and of places in a line: in the same words.
+package wording
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/node"
+)
+
+// HeldBy names a holder in a sentence: "held by web-3 pid 4711 for 12s and 2 others". since may be zero.
+func HeldBy(o node.Owner, session int64, since, now time.Time, others int) string {
+	text := "held by " + Who(o, session) + ForHow(since, now)
+	switch {
+	case others == 1:
+		text += " and 1 other"
+	case others > 1:
+		text += fmt.Sprintf(" and %d others", others)
+	}
+	return text
+}
+
+// Who is an owner in a sentence: "web-3 pid 4711". Without an owner it is the ZooKeeper session; 0 for none.
+func Who(o node.Owner, session int64) string {
+	var parts []string
+	if o.Host != "" {
+		parts = append(parts, o.Host)
+	}
+	if o.PID != 0 {
+		parts = append(parts, "pid "+strconv.Itoa(o.PID))
+	}
+	switch {
+	case len(parts) > 0:
+		return strings.Join(parts, " ")
+	case o.Name != "":
+		return o.Name
+	case session != 0:
+		return fmt.Sprintf("session 0x%x", uint64(session))
+	}
+	return "somebody"
+}
+
+// ForHow is the time since then: " for 12s"; "" if since is zero.
+func ForHow(since, now time.Time) string {
+	if since.IsZero() {
+		return ""
+	}
+	return " for " + Shortly(now.Sub(since))
+}
+
+// Shortly rounds a duration for people. It may be negative, because clocks differ.
+func Shortly(d time.Duration) string {
+	d = max(d, 0).Round(time.Second)
+	day := 24 * time.Hour
+	switch {
+	case d >= 2*day:
+		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return d.String()
+}
+
+// InLine is a place among those who wait, from 1: "2nd in line".
+func InLine(place int) string {
+	suffix := "th"
+	if place%100 < 11 || place%100 > 13 {
+		switch place % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return strconv.Itoa(place) + suffix + " in line"
+}
