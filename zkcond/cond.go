@@ -98,7 +98,7 @@ func (c *Cond) must(op string, f func() error) {
 // It returns a lease if and only if the lock is held, also with an error:
 //   - When ctx ends, it locks again if that is possible within 40 ms, and returns the lease
 //     with an error that wraps the context's error. A signal that was for it goes to another waiter.
-//     Otherwise the error also wraps zksync.ErrNotAcquired, and there is no lease.
+//     Otherwise the error also wraps zksync.ErrNotAcquired, and there is no lease. Then an Unlock of c.L would panic.
 //   - If the servers refuse (an access control list, for example), it does not wait, and
 //     returns a lease with the error. It may be another lease than l.
 //   - If l was lost or released before, or belongs to another lock, the error is
@@ -265,7 +265,7 @@ func tooLate(err, lockErr error) error {
 	if errors.Is(lockErr, context.DeadlineExceeded) || errors.Is(lockErr, context.Canceled) {
 		lockErr = zksync.ErrNotAcquired
 	}
-	return fmt.Errorf("%w; it could not lock again: %w", err, lockErr)
+	return fmt.Errorf("%w; the lock is not held, and must not be unlocked: it could not be locked again: %w", err, lockErr)
 }
 
 // contextError is the error of an ended context with its cause.

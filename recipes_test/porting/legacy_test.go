@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkatomic"
+	"github.com/go-menagerie/menagerie/zkcond"
 	"github.com/go-menagerie/menagerie/zkcron"
 	"github.com/go-menagerie/menagerie/zkmap"
 	"github.com/go-menagerie/menagerie/zkqueue"
@@ -132,6 +133,68 @@ func TestAMailIsDeliveredThoughTheFirstAttemptFails(t *testing.T) {
 		require.Equal(t, mail{"bob", "hello"}, <-delivered)
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)
+	})
+}
+
+// stock has items that may have to be waited for.
+type stock struct {
+	mu     *zksync.Mutex   // zksync.NewMutex(session, "/stock/lock")
+	filled *zkcond.Cond    // zkcond.New(mu, "/stock/filled")
+	items  *zkatomic.Int64 // zkatomic.NewInt64(session, "/stock/items")
+}
+
+// take waits at most a second for an item.
+func (s *stock) take(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	l, err := s.mu.LockContext(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if l != nil { // nil if the wait could not lock again
+			_ = l.Unlock()
+		}
+	}()
+	for {
+		n, err := s.items.Load(ctx)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			_, err = s.items.Add(ctx, -1)
+			return err
+		}
+		if l, err = s.filled.WaitContext(ctx, l); err != nil {
+			return err
+		}
+	}
+}
+
+func TestATakeThatEndsWhileAnotherHoldsTheLockReturnsAnErrorThatSaysSo(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		in := func(s *zksync.Session) *stock {
+			m := zksync.NewMutex(s, "/stock/lock")
+			return &stock{m, zkcond.New(m, "/stock/filled"), zkatomic.NewInt64(s, "/stock/items")}
+		}
+		ours, other := in(v.Session()), in(v.Session())
+		require.ErrorIs(t, ours.take(t.Context()), context.DeadlineExceeded)
+		require.True(t, other.mu.TryLock(), "it had locked again, and unlocked")
+		other.mu.Unlock()
+
+		ended := make(chan error, 1)
+		go func() { ended <- ours.take(t.Context()) }()
+		time.Sleep(time.Second / 2)
+		other.mu.Lock()
+		err := <-ended
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, zksync.ErrNotAcquired)
+		require.ErrorContains(t, err, "; the lock is not held, and must not be unlocked: it could not be locked again")
+		_, err = other.items.Add(t.Context(), 1)
+		require.NoError(t, err)
+		other.filled.Signal()
+		other.mu.Unlock()
+		require.NoError(t, ours.take(t.Context()))
 	})
 }
 
