@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/session"
@@ -43,7 +44,7 @@ func New(l sync.Locker, path string, opts ...zksync.Option) *Cond {
 		c.misuse = fmt.Errorf("%w: a condition of a %T; it needs a lock of this module", zksync.ErrMisuse, l)
 		return c
 	}
-	c.at = session.NewAccess(c.lock.Session(), path, opts)
+	c.at = session.NewAccess(c.lock.Session(), path, opts).Of(layout.Cond)
 	c.misuse = cmp.Or(c.lock.Misuse(), c.at.Misuse())
 	if c.misuse == nil && within(c.lock.Path(), path) {
 		c.misuse = fmt.Errorf("%w: %s is the directory of the lock; use a path beside it", zksync.ErrMisuse, path)
@@ -183,6 +184,11 @@ func (c *Cond) wait(ctx context.Context, l *lease.Lease) (*lease.Lease, error) {
 	held, err := c.lock.Held(l)
 	if err != nil {
 		return nil, err
+	}
+	// Before the lock is given up. Other errors come again, where it is known what to do with the hold.
+	look := c.at.In(ctx, func(context.Context, *zkconn.Epoch) error { return nil })
+	if errors.Is(look, zksync.ErrMisuse) {
+		return l, look
 	}
 	w := c.newWaiter(held)
 	s, kept, err := c.lock.Suspend(ctx, l, w.replacement())

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/session"
@@ -58,7 +59,7 @@ func New(s *zksync.Session, path string, self Candidate, opts ...zksync.Option) 
 	e.self.Data = slices.Clone(self.Data)
 	at := session.NewDelayed((*session.Session)(s), path, opts).Without("WithAsyncUnlock")
 	g := share.NewUnshared(at, "", zksync.KindLock)
-	g.Queue().Refuse = latches.Refuse
+	g.Queue().Type, g.Queue().Refuse = layout.Election, latches.Refuse
 	g.Queue().Data = func() []byte { return e.content(e.data()).Encode() }
 	g.Queue().Open = true // see SetData
 	e.at, e.grants = at, g

@@ -65,7 +65,7 @@ func (c *call[T]) contend() (o outcome[T], err error) {
 	defer stop(nil)
 	l := c.listen(wait, stop, callers)
 	place := share.NewUnshared(session.NewAccess((*session.Session)(c.f.s), c.queue(), c.f.opts), "", queue.KindLock)
-	place.Queue().Waits = l.queued
+	place.Queue().Type, place.Queue().Waits = "", l.queued // the path is that of the Flight, above
 	own, err := place.Get(wait, false, place.Queue().Obtain)
 	held := (*zksync.Lease)(own)
 	// The listener's fields are read only after it has ended.

@@ -13,6 +13,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/presence"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/rounds"
+	"github.com/go-menagerie/menagerie/internal/share"
 	"github.com/go-menagerie/menagerie/internal/subtree"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -119,7 +120,8 @@ func (g *Group) newAssignment(m *Membership, items []string, f func(context.Cont
 		}
 		seen[name] = true
 		path := strings.TrimSuffix(g.at.Path, "/") + "/" + layout.Group + "/items/" + itemName(name)
-		a.items = append(a.items, &item{name: name, lock: zksync.NewMutex((*zksync.Session)(g.at.Session), path, g.opts...), recorded: true})
+		lock := (*share.Cohort)(zksync.NewMutex((*zksync.Session)(g.at.Session), path, g.opts...)).Part()
+		a.items = append(a.items, &item{name: name, lock: (*zksync.Mutex)(lock), recorded: true})
 		if i > 0 && a.w.List[i] == a.w.List[i-1] {
 			return nil, fmt.Errorf("%w: two items have the same hash", errs.ErrMisuse)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
@@ -25,7 +26,7 @@ type Gate struct {
 // no I/O. The first call reports a malformed path, a nil session, or one of the options WithHandover,
 // WithLinger, WithMaxHold and WithAsyncUnlock as zksync.ErrMisuse.
 func NewGate(s *zksync.Session, path string, opts ...zksync.Option) *Gate {
-	return &Gate{path: path, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...)}
+	return &Gate{path: path, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...).Of(layout.Gate)}
 }
 
 // Close closes the gate. If the gate is closed already, it changes nothing.

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/share"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
 )
@@ -34,7 +36,8 @@ type outcome struct {
 // reports a malformed path, a nil session, an option that is not one of a lock, zksync.WithLinger or zksync.WithAsyncUnlock as
 // zksync.ErrMisuse: a lock entry that lingers would look like a function that runs.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Once {
-	return &Once{path: path, m: zksync.NewMutex(s, path+"/lock", opts...), at: session.NewAccess((*session.Session)(s), path, opts).Without("WithLinger", "WithAsyncUnlock")}
+	lock := (*share.Cohort)(zksync.NewMutex(s, path+"/lock", opts...)).Part()
+	return &Once{path: path, m: (*zksync.Mutex)(lock), at: session.NewAccess((*session.Session)(s), path, opts).Without("WithLinger", "WithAsyncUnlock").Of(layout.Once)}
 }
 
 // DoContext returns the kept result. If there is none, it runs f, keeps f's result, and returns it. The context of f
@@ -86,9 +89,6 @@ func (o *Once) value(ctx context.Context, f func(context.Context) ([]byte, error
 // error is zksync.ErrClosed. It costs at most two requests, none if this object knows the result.
 func (o *Once) Done(ctx context.Context) (bool, error) {
 	r, err := o.kept(ctx)
-	if r == nil && err == nil {
-		r, err = o.keptBefore(ctx)
-	}
 	return r != nil, o.wrap("once", err)
 }
 

@@ -5,14 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
-	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
-	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -148,7 +145,7 @@ func (t *writing) call(ctx context.Context, w work) (*outcome, error) {
 func (o *Once) take(ctx context.Context, l *zksync.Lease, f func(context.Context) (*outcome, error)) (known, ran *outcome, err error) {
 	// The previous holder wrote its result before it left the queue. This session has seen
 	// that it left, so it sees the result, too.
-	if known, err = o.keptBefore(ctx); known != nil {
+	if known, err = o.kept(ctx); known != nil {
 		return known, nil, nil
 	}
 	// This error goes before err: ctx ends with the lease and is not the caller's context.
@@ -272,31 +269,6 @@ func (o *Once) kept(ctx context.Context) (r *outcome, err error) {
 	}
 	err = o.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
 		r, err = o.ask(ctx, e)
-		return err
-	})
-	return r, err
-}
-
-// keptBefore is kept for a caller that expects no outcome. It lists the nodes of the path, which takes as many requests
-// as a look for the outcome. So it also finds nodes of another type.
-func (o *Once) keptBefore(ctx context.Context) (r *outcome, err error) {
-	if r = o.learned(); r != nil {
-		return r, ctx.Err()
-	}
-	err = o.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		var names []string
-		err := record.Insist(ctx, e, func() (err error) {
-			names, _, err = e.Children(ctx, o.at.Full(o.path))
-			return err
-		})
-		switch found := layout.Typed(names); {
-		case errors.Is(err, zk.ErrNoNode):
-			return nil
-		case err == nil && found != "":
-			return layout.Refuse(layout.Once, found)
-		case err == nil && slices.Contains(names, "result"):
-			r, err = o.ask(ctx, e)
-		}
 		return err
 	})
 	return r, err

@@ -12,6 +12,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/share"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -99,7 +100,7 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Phaser {
 		p.terms.Base, p.terms.ACL, p.terms.Type, p.terms.Keys = p.base(), p.at.ACL(), layout.Phaser, []string{"phase"}
 		p.terms.First, p.terms.Check = p.first, p.check
 		p.line = gate.Line(p.at.Queue("/turns", queue.KindLock), p.base(), p.base())
-		p.turns = zksync.NewMutex(s, path+"/action", rest...)
+		p.turns = (*zksync.Mutex)((*share.Cohort)(zksync.NewMutex(s, path+"/action", rest...)).Part())
 	}
 	return p
 }

@@ -16,4 +16,7 @@
 // The doc comments count requests to the servers. A request may have several operations, and an
 // event that the servers send is none. If the session has sent no write and no sync for more than a quarter of its
 // timeout, a grant may cost one request more: a sync, which proves that the leader counts the session as alive.
+//
+// The first use of a path in a session costs one request more, two if the path has children: it looks
+// whether the path is that of another type, or of another library's recipe.
 package zksync

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/gate"
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -167,6 +168,9 @@ func (g *WaitGroup) finish(b *batch, err error) {
 func (g *WaitGroup) writeBatch(b *batch) error {
 	defer b.turn.Leave()
 	err := g.at.In(context.Background(), func(ctx context.Context, e *zkconn.Epoch) error {
+		if err := g.at.Look(ctx, e, layout.WaitGroup); err != nil {
+			return err
+		}
 		if late := b.changes[0].late; late != nil {
 			return g.removeLate(ctx, e, late)
 		}

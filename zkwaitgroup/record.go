@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/gate"
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
@@ -179,6 +180,9 @@ func (g *WaitGroup) Members(ctx context.Context) (all []Member, err error) {
 func (g *WaitGroup) list(ctx context.Context, op string) (all []Member, err error) {
 	err = g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		all = nil
+		if err := g.at.Look(ctx, e, layout.WaitGroup); err != nil {
+			return err
+		}
 		if err := record.Synced(ctx, e, g.base()); err != nil {
 			return err
 		}

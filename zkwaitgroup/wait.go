@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
@@ -20,6 +21,9 @@ func (g *WaitGroup) WaitContext(ctx context.Context) error {
 	var dead *DeadMembersError
 	missing := ""
 	err := g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+		if err := g.at.Look(ctx, e, layout.WaitGroup); err != nil {
+			return err
+		}
 		if round, err = g.untilOver(ctx, e, round); err != nil {
 			missing = record.Glance(ctx, e, func(ctx context.Context) (string, error) { return g.missing(ctx, e) })
 			return err

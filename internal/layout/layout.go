@@ -67,9 +67,11 @@ func TypeOf(data []byte, children []string) string {
 	if t := Typed(children); t != "" {
 		return t
 	}
-	for _, o := range older {
-		if o.looks(data, children) {
-			return o.name
+	for _, known := range [][]kind{first, older, foreign} {
+		for _, k := range known {
+			if k.looks(data, children) {
+				return k.name
+			}
 		}
 	}
 	return ""
@@ -78,6 +80,7 @@ func TypeOf(data []byte, children []string) string {
 // The types that are told by their data, or by the names of several children.
 const (
 	Mutex         = "zksync.Mutex"
+	Election      = "zkelection"
 	RWMutex       = "zkrwmutex"
 	Semaphore     = "zksemaphore"
 	Cond          = "zkcond"
@@ -88,13 +91,17 @@ const (
 	Gate          = "zklatch.Gate"
 	Phaser        = "zkphaser"
 	WaitGroup     = "zkwaitgroup"
+	Flight        = "zkflight"
 )
 
-// older are these types. The order matters: the earlier ones say more.
-var older = []struct {
+// kind is a type, and how its path looks.
+type kind struct {
 	name  string
 	looks func(data []byte, children []string) bool
-}{
+}
+
+// older are these types. The order matters: the earlier ones say more.
+var older = []kind{
 	{Semaphore, keys("permits")},
 	{Latch, keys("total")},
 	{Barrier, keys("parties", "generation")},
@@ -103,13 +110,25 @@ var older = []struct {
 	{Cond, func(data []byte, children []string) bool {
 		return keys("signals")(data, nil) || slices.ContainsFunc(children, holds("-wait-"))
 	}},
-	{Mutex, func(_ []byte, children []string) bool { return slices.ContainsFunc(children, holds("-lock-")) }},
-	{RWMutex, func(_ []byte, children []string) bool {
-		return slices.ContainsFunc(children, holds("-__READ__")) || slices.ContainsFunc(children, holds("-__WRIT__"))
-	}},
+	{Mutex, entered("-lock-")},
+	{RWMutex, entered("-__READ__")},
+	{RWMutex, entered("-__WRIT__")},
+	{Semaphore, entered("-permit-")},
+	{Mutex, child(`[0-9a-f]{32}(?:-lock-|__r?lock__)-?\d{9,10}`)}, // kazoo's, which queue with ours
 	{WaitGroup, children("round", "dead")},
 	{Gate, children("closed")},
-	{Once, children("lock", "result")},
+	{Once, func(data []byte, c []string) bool { // a child "lock" alone may be any lock
+		return slices.Contains(c, "result") && children("lock", "result")(data, c)
+	}},
+}
+
+// entered accepts the directory of a lock whose entries have this part in their names: one of them is there, or the last one has
+// written its name to the data.
+func entered(part string) func([]byte, []string) bool {
+	entry := holds(part)
+	return func(data []byte, children []string) bool {
+		return entry(string(data)) || slices.ContainsFunc(children, entry)
+	}
 }
 
 // holds accepts the name of an entry that has this part.
@@ -135,12 +154,27 @@ func children(names ...string) func([]byte, []string) bool {
 	}
 }
 
-// RefuseOther is Refuse if the nodes at a path are those of another type than the one that was asked for.
+// queues are the types whose entries stand in one queue at one path, and exclude each other.
+var queues = []string{Mutex, RWMutex, Election}
+
+// RefuseOther returns an error if the nodes at a path are those of another type than the one that was asked for. It accepts what
+// it does not know.
 func RefuseOther(asked string, data []byte, children []string) error {
-	if found := TypeOf(data, children); found != "" && found != asked {
-		return Refuse(asked, found)
+	found := TypeOf(data, children)
+	if found == "" || found == asked || slices.Contains(queues, found) && slices.Contains(queues, asked) {
+		return nil
 	}
-	return nil
+	return Refuse(asked, found)
+}
+
+// RefuseAllBut is RefuseOther for a type that writes to the node, or that would ignore what is there: it also refuses
+// data that it does not know.
+func RefuseAllBut(asked string, data []byte, children []string) error {
+	if len(data) > 0 && TypeOf(data, children) == "" {
+		return fmt.Errorf("%w: the node has data that are not those of a %s, %s; use another path, or delete the data",
+			errs.ErrMisuse, asked, errs.Quote(string(data)))
+	}
+	return RefuseOther(asked, data, children)
 }
 
 // Refuse is the error of a type that was asked for at a path where the nodes of another type were found.

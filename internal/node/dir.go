@@ -12,14 +12,16 @@ import (
 // MakeDir creates a directory and its parents. It tries the leaf first, because mostly only the
 // leaf is missing. They are containers, so that the servers remove them when they are empty.
 func MakeDir(ctx context.Context, e *zkconn.Epoch, dir string, acl []zk.ACL) error {
-	return MakeDirBelow(ctx, e, "", dir, acl)
+	_, err := MakeDirBelow(ctx, e, "", dir, acl)
+	return err
 }
 
-// MakeDirBelow is MakeDir, but base, a directory above, is not made: if it is missing, the error is zk.ErrNoNode.
-func MakeDirBelow(ctx context.Context, e *zkconn.Epoch, base, dir string, acl []zk.ACL) error {
-	for pace, made := (Pace{}), (Pace{Free: 1}); ; {
+// MakeDirBelow is MakeDir, but base, a directory above, is not made: if it is missing, the error is zk.ErrNoNode. made reports
+// that dir did not exist before.
+func MakeDirBelow(ctx context.Context, e *zkconn.Epoch, base, dir string, acl []zk.ACL) (made bool, err error) {
+	for pace, parents := (Pace{}), (Pace{Free: 1}); ; {
 		if err := e.Await(ctx); err != nil {
-			return err
+			return false, err
 		}
 		err := e.CreateContainer(ctx, dir, nil, acl)
 		if zkconn.Unimplemented(err) { // before 3.5
@@ -27,25 +29,25 @@ func MakeDirBelow(ctx context.Context, e *zkconn.Epoch, base, dir string, acl []
 		}
 		switch {
 		case err == nil, errors.Is(err, zk.ErrNodeExists):
-			return nil
+			return err == nil, nil
 		case errors.Is(err, zk.ErrNoNode):
 			parent := dir[:strings.LastIndexByte(dir, '/')]
 			if parent == base {
-				return err
+				return false, err
 			}
-			if err := made.Rest(ctx, e); err != nil { // no pause the first time; if the parent is gone again, there is one
-				return err
+			if err := parents.Rest(ctx, e); err != nil { // no pause the first time; if the parent is gone again, there is one
+				return false, err
 			}
-			if err := MakeDirBelow(ctx, e, base, parent, acl); err != nil {
-				return err
+			if _, err := MakeDirBelow(ctx, e, base, parent, acl); err != nil {
+				return false, err
 			}
 		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
 			// To create it again is harmless. The pause is for a server that keeps answering nonsense.
 			if err := pace.Rest(ctx, e); err != nil {
-				return err
+				return false, err
 			}
 		default:
-			return err
+			return false, err
 		}
 	}
 }

@@ -48,6 +48,12 @@ type Spec struct {
 	// Plain is set once the servers have refused to let us write the directory's data. From then on the
 	// transaction does not do that, and the Stat is not known. If Plain is nil, that refusal is an error.
 	Plain *atomic.Bool
+
+	// Type is the name in package layout of the object whose path Dir is, if it is the path of one. Then nothing is written to Dir
+	// before Looks has shown that it is not that of another type.
+	Type   string
+	Looks  *Looks
+	Refuse func(children []string) error // see [Looks.Below]
 }
 
 // Node is a node that was made.
@@ -90,20 +96,25 @@ var (
 // Make makes the node. It waits for a connection, and tries again after each connection that was lost, until
 // ctx ends or the epoch is over (zkconn.ErrOver). After an error the reaper removes whatever was made.
 func Make(ctx context.Context, e *zkconn.Epoch, s Spec) (*Node, error) {
+	made := false
 	for pace := (Pace{Free: 1}); ; { // mostly the connection was lost: then Await waits, and no pause is needed
 		if err := e.Await(ctx); err != nil {
 			return nil, err
 		}
-		n, err := s.try(ctx, e)
+		version, err := s.look(ctx, e, made)
+		var n *Node
+		if err == nil {
+			n, err = s.try(ctx, e, version)
+		}
 		if !errors.Is(err, errAgain) && !errors.Is(err, errNoDir) {
 			return n, err
 		}
 		if err := pace.Rest(ctx, e); err != nil {
 			return nil, err
 		}
-		if errors.Is(err, errNoDir) {
+		if made = false; errors.Is(err, errNoDir) {
 			// No pause comes between this and the next attempt: in it somebody may remove the directory, which is empty.
-			err := MakeDirBelow(ctx, e, s.Base, s.Dir, s.ACL)
+			made, err = MakeDirBelow(ctx, e, s.Base, s.Dir, s.ACL)
 			if s.Base != "" && errors.Is(err, zk.ErrNoNode) {
 				return nil, &Refused{Err: err}
 			}
@@ -114,8 +125,23 @@ func Make(ctx context.Context, e *zkconn.Epoch, s Spec) (*Node, error) {
 	}
 }
 
-// try makes one attempt.
-func (s *Spec) try(ctx context.Context, e *zkconn.Epoch) (*Node, error) {
+// look returns the version of the directory at which the transaction may write to it. made says that we have just made it.
+func (s *Spec) look(ctx context.Context, e *zkconn.Epoch, made bool) (version int32, err error) {
+	if s.Type == "" {
+		return -1, nil
+	}
+	if made {
+		return 0, nil
+	}
+	version, err = s.Looks.Below(ctx, e, s.Type, s.Dir, s.Refuse)
+	if errors.Is(err, zk.ErrNoNode) {
+		err = errNoDir
+	}
+	return version, err
+}
+
+// try makes one attempt, which writes to the directory at this version.
+func (s *Spec) try(ctx context.Context, e *zkconn.Epoch, version int32) (*Node, error) {
 	uuid, acl := cmp.Or(s.UUID, NewUUID()), s.ACL
 	if own, known := s.identity(e); known {
 		uuid, acl = newUUID(sealedVersion), seal(s.ACL, own)
@@ -130,7 +156,7 @@ func (s *Spec) try(ctx context.Context, e *zkconn.Epoch) (*Node, error) {
 		Path: s.Dir + "/" + s.Name(uuid), Data: s.Data(), Acl: acl, Flags: s.Flags,
 	})
 	if s.Plain == nil || !s.Plain.Load() {
-		ops = append(ops, &zk.SetDataRequest{Path: s.Dir, Data: []byte(s.Name(uuid)), Version: -1})
+		ops = append(ops, &zk.SetDataRequest{Path: s.Dir, Data: []byte(s.Name(uuid)), Version: version})
 	}
 	call := e.StartMulti(ops...)
 	_, ended := call.Wait(ctx, e)
@@ -142,6 +168,9 @@ func (s *Spec) try(ctx context.Context, e *zkconn.Epoch) (*Node, error) {
 	res, err := call.Result() // also if ctx ended at the very same time
 	s.tried(err == nil)
 	if err == nil {
+		if s.Type != "" && version >= 0 {
+			s.Looks.Know(e, s.Type, s.Dir)
+		}
 		return s.made(ctx, e, uuid, res[at:])
 	}
 	if errors.Is(err, zkconn.ErrNotSent) {
@@ -233,7 +262,10 @@ func (s *Spec) refused(ctx context.Context, e *zkconn.Epoch, t *zkconn.TxnError,
 		}
 		return n, err
 	case errors.Is(t, zk.ErrNoNode):
+		s.Looks.Forget(s.Type, s.Dir)
 		return nil, errNoDir
+	case errors.Is(t, zk.ErrBadVersion) && t.Index > len(before): // another has written to the directory since the look
+		return nil, errAgain
 	case errors.Is(t, zk.ErrNoAuth) && t.Index > len(before) && s.Plain != nil: // later requests leave this operation out
 		s.Plain.Store(true)
 		return nil, errAgain

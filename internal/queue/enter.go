@@ -49,7 +49,7 @@ func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t 
 	}
 	tail := q.readTail(e) // on its way before the entry is
 	n, err := node.Make(ctx, e, node.Spec{
-		Dir: q.Dir, Base: q.Base, ACL: q.ACL, Plain: q.readOnlyDir,
+		Dir: q.Dir, Base: q.Base, ACL: q.ACL, Plain: q.readOnlyDir, Type: q.Type, Looks: q.Looks, Refuse: q.Refuse,
 		Name:   func(uuid string) string { return entryPrefix(q.Kind, uuid, q.Weight) },
 		Data:   q.Data,
 		Flags:  zk.FlagEphemeral | zk.FlagSequence,

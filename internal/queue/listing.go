@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -81,8 +82,10 @@ func (q *Queue) List(ctx context.Context, e *zkconn.Epoch) ([]Entry, error) {
 	return q.list(ctx, e, func(names []string) ([]string, error) { return names, nil }, nil)
 }
 
-// types are the names of the types that queue, for the error on the path of another type. Elections
-// and others that are made of a mutex have its name.
+// TypeOf is the name in package layout of the type whose entries are of a kind. Elections and others that are made of a
+// mutex have its name, unless they set another.
+func TypeOf(k Kind) string { return types[k] }
+
 var types = map[Kind]string{KindLock: layout.Mutex, KindRead: layout.RWMutex, KindWrite: layout.RWMutex, KindPermit: layout.Semaphore}
 
 // list reads, in order, the entries whose names keep returns. Where sequence numbers no longer tell the order,
@@ -93,7 +96,7 @@ func (q *Queue) list(ctx context.Context, e *zkconn.Epoch, keep func([]string) (
 		return nil, nil
 	}
 	if found := layout.Typed(names); err == nil && found != "" {
-		err = layout.Refuse(types[q.Kind], found)
+		err = layout.Refuse(cmp.Or(q.Type, types[q.Kind]), found)
 	}
 	if err == nil && q.Refuse != nil {
 		err = q.Refuse(names)

@@ -27,6 +27,8 @@ type Queue struct {
 	Policy Policy                     // by which they are granted; nil for that of their kind, see [PolicyFor]
 	ACL    []zk.ACL                   // of the entries and of the directory
 	Data   func() []byte              // of an entry; called for each entry that is made
+	Type   string                     // the name in package layout of the object whose path Dir is; "" if it is not the path of one
+	Looks  *node.Looks                // what the session knows of such paths; with a Type
 	Crowds *Crowds                    // what other queues of the session know; nil for none
 	Config Config                     // nil unless all who queue must agree on a value
 	Refuse func(names []string) error // returns an error if the names in the directory forbid to queue; nil allows all

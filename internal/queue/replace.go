@@ -108,7 +108,7 @@ func (t *Ticket) makeDir(ctx context.Context, r Replacement) error {
 	if r.Dir == t.queue.Dir {
 		return ErrGone // our own node was in it
 	}
-	err := node.MakeDirBelow(ctx, t.Epoch, t.queue.Base, r.Dir, r.ACL)
+	_, err := node.MakeDirBelow(ctx, t.Epoch, t.queue.Base, r.Dir, r.ACL)
 	if t.queue.Base != "" && errors.Is(err, zk.ErrNoNode) {
 		return ErrGone // with the base
 	}

@@ -45,8 +45,8 @@ func (r *Rival) RefuseAt(ctx context.Context, e *zkconn.Epoch, node string) erro
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}
-	if found := layout.Typed(names); found != "" {
-		return layout.Refuse(r.Type, found)
+	if err := r.Refuse(names); err != nil {
+		return err
 	}
-	return r.Refuse(names)
+	return layout.RefuseOther(r.Type, nil, names)
 }

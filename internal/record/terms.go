@@ -222,7 +222,7 @@ func (t *Terms[T]) unused(ctx context.Context, e *zkconn.Epoch) (path zkconn.Con
 			return path, err
 		}
 	}
-	return path, layout.RefuseOther(t.Type, path.Data, names) // if it is this type, another process has just made it
+	return path, layout.RefuseAllBut(t.Type, path.Data, names) // if it is this type, another process has just made it
 }
 
 // named reports whether the base node is named by the type.

@@ -21,6 +21,7 @@ type Access struct {
 	*Session
 	Path     string // as the session's user knows it
 	Settings Settings
+	kind     string // see Of
 }
 
 // NewAccess checks the arguments of a constructor. It returns no
@@ -75,6 +76,18 @@ func (a *Access) Without(names ...string) *Access {
 	return a
 }
 
+// Of says that the path is that of a type, by its name in package layout, which leaves the data of the path alone. Then In
+// returns a misuse if the nodes there are those of another type.
+func (a *Access) Of(kind string) *Access {
+	a.kind = kind
+	return a
+}
+
+// Look is the look of a type for which In does not look: see Of.
+func (a *Access) Look(ctx context.Context, e *zkconn.Epoch, kind string) error {
+	return a.looks.Beside(ctx, e, kind, a.Full(a.Path))
+}
+
 // Content is the data of a node that is made now. It fills in
 // the owner and the time; the other fields are those of c.
 func (a *Access) Content(c node.Content) node.Content {
@@ -84,12 +97,16 @@ func (a *Access) Content(c node.Content) node.Content {
 
 // Queue is the queue in the directory sub below the path; "" is the path itself.
 func (a *Access) Queue(sub string, kind queue.Kind) *queue.Queue {
-	return queue.New(queue.Queue{
+	q := queue.Queue{
 		Client: a.client, Logger: a.logger,
 		Dir: a.Full(a.Path) + sub, Shown: a.Path + sub,
 		Kind: kind, ACL: a.Settings.ACL,
 		Data: a.Owner, Crowds: &a.crowds, Delay: a.Settings.Delay,
-	})
+	}
+	if sub == "" {
+		q.Type, q.Looks = queue.TypeOf(kind), &a.looks
+	}
+	return queue.New(q)
 }
 
 // Apply makes a change of a record, whose writers are in dir, at most once: see [writers.Writers.Apply].
@@ -120,7 +137,14 @@ func (a *Access) In(ctx context.Context, f func(context.Context, *zkconn.Epoch) 
 	if ctx.Err() != nil {
 		return errs.OfContext(ctx)
 	}
-	return a.inUnjoined(ctx, f)
+	return a.inUnjoined(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		if a.kind != "" {
+			if err := a.Look(ctx, e, a.kind); err != nil {
+				return err
+			}
+		}
+		return f(ctx, e)
+	})
 }
 
 // Until is In for f that must know what became of its requests: f's context ends only when the session closes. f itself ends

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/wording"
 	"github.com/go-menagerie/menagerie/internal/writers"
@@ -31,6 +32,7 @@ type Session struct {
 	logger   *slog.Logger
 	journal  *sessionJournal // nil without a session file
 	crowds   queue.Crowds
+	looks    node.Looks
 	writers  writers.Writers
 	kept     sync.Map                    // by path: see Occupy
 	shared   sync.Map                    // see Shared

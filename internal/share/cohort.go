@@ -53,6 +53,12 @@ func NewCohort(at *session.Access, kind queue.Kind) *Cohort {
 	return &Cohort{side: side{at: at, q: at.Queue("", kind)}}
 }
 
+// Part says that the lock is a part of another object, whose path is above. So nothing else can be at the path of the lock.
+func (c *Cohort) Part() *Cohort {
+	c.q.Type = ""
+	return c
+}
+
 // become changes the state. The fields of the old state are
 // cleared. mu is held here, and in all functions that call it.
 func (c *Cohort) become(to state, a *acquisition, g *grant, l *lease.Lease) {

@@ -86,5 +86,5 @@ func (e *Epoch) WhyOver() string {
 	case err == nil: // the timer that ends the epoch is late
 		err = e.silent()
 	}
-	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), ErrOver.Error()+": "), "zkconn: ")
+	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), ErrOver.Error()+": "), "zksync: ")
 }

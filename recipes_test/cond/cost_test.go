@@ -22,10 +22,10 @@ func TestAcceptance115WhatConditionsCost(t *testing.T) {
 		v.Put(proving.CondPath, "")
 		other := calmSide()
 		held := v.Lock(other.m)
-		v.Costs(1, func() { require.NoError(t, other.c.SignalContext(context.Background(), held)) }, "nobody waits")
+		v.Costs(1+1, func() { require.NoError(t, other.c.SignalContext(context.Background(), held)) }, "the first look at the path; nobody waits")
 		require.NoError(t, held.Unlock())
 		var as []*proving.Attempt
-		for i, want := range []int{4, 3, 3} {
+		for i, want := range []int{1 + 4, 1 + 3, 1 + 3} { // the first look at the path
 			w := calmSide()
 			l := v.Lock(w.m)
 			v.Costs(want, func() {

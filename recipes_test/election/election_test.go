@@ -131,7 +131,7 @@ func TestAcceptance115LeadingAloneIsOneRequestAndAHandoverNone(t *testing.T) {
 		v.Put(proving.ElectionPath, "")
 		a, b := candidate(v, proving.Calm(v), 0), candidate(v, proving.Calm(v), 1)
 		var l *zksync.Lease
-		v.Costs(1, func() { l = v.Get(a.Campaign) })
+		v.Costs(2, func() { l = v.Get(a.Campaign) }, "the first look at the path, and the entry")
 		next := proving.Call(context.Background(), b.Campaign)
 		v.Settled(proving.ElectionPath, 2)
 		v.Costs(1, func() { // the removal of the node

@@ -71,13 +71,17 @@ func TestAnElectionRefusesToGoOnBesideALaterLeaderLatch(t *testing.T) {
 	})
 }
 
-// A lock is none that a latch takes part in.
-func TestALockIgnoresALeaderLatch(t *testing.T) {
+func TestALockRefusesThePathOfALeaderLatch(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		v.Put(proving.LockPath+"/"+proving.LatchNode, "")
 		m := v.Mutexes(1)[0]
+		for _, lock := range []func(context.Context) (*zksync.Lease, error){m.LockContext, m.TryLockContext} {
+			_, err := lock(context.Background())
+			proving.Refuses(t, err, proving.LockPath, "LeaderLatch of Curator")
+		}
+		v.Left(proving.LockPath, 1, "nothing of ours")
+		require.Empty(t, v.Data(proving.LockPath))
+		v.Remove(proving.LockPath + "/" + proving.LatchNode)
 		require.NoError(t, v.Lock(m).Unlock())
-		require.True(t, m.TryLock())
-		m.Unlock()
 	})
 }

@@ -15,6 +15,8 @@ func TestAnAsyncUnlockDoesNotWait(t *testing.T) {
 		v.Put(proving.LockPath, "")
 		s := proving.Calm(v)
 		m := zksync.NewMutex(s, proving.LockPath, zksync.WithAsyncUnlock())
+		require.NoError(t, v.Lock(m).Unlock()) // the session has looked at the path
+		v.Queued(proving.LockPath, 0)
 		v.Server.Delay(s.ID(), 30*time.Millisecond, 20*time.Millisecond)
 		start := time.Now()
 		const rounds = 10

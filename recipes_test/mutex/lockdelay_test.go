@@ -322,9 +322,9 @@ func TestAcceptance157WhatADelayCosts(t *testing.T) {
 		}
 		m, other := open(), open()
 		var l *zksync.Lease
-		v.Costs(2, func() { l = v.Lock(m) }, "the entry, and the mark")
+		v.Costs(3, func() { l = v.Lock(m) }, "the first look at the path, the entry, and the mark")
 		var a *proving.Attempt
-		v.Costs(3, func() { a = proving.Begin(context.Background(), other) }, "as without")
+		v.Costs(4, func() { a = proving.Begin(context.Background(), other) }, "as without")
 		v.Costs(3, func() {
 			require.NoError(t, l.Unlock())
 			l = v.Granted(a)

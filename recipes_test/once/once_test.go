@@ -286,8 +286,8 @@ func TestAResultHasTheACLOfItsOnce(t *testing.T) {
 	})
 }
 
-// The outcome is looked for, in vain; then queue, look again, watch the own node, write, leave.
-func TestAOnceIsSixRequestsAndTwoWhereItIsDone(t *testing.T) {
+// The path is looked at, then the outcome is looked for, in vain; then queue, look again, watch the own node, write, leave.
+func TestAOnceIsSevenRequestsAndThreeWhereItIsDone(t *testing.T) {
 	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
 		v.Put(proving.OncePath+"/lock", "")
 		o := zkonce.New(proving.Calm(v), proving.OncePath)
@@ -301,19 +301,19 @@ func TestAOnceIsSixRequestsAndTwoWhereItIsDone(t *testing.T) {
 				require.Equal(t, "x", string(value))
 			}
 		}
-		v.Costs(6, do(o))
+		v.Costs(1+6, do(o), "the first look at the path")
 		v.Costs(2, do(o), "it learns the result, with a watch")
 		v.Costs(0, do(o))
-		v.Costs(2, do(zkonce.New(proving.Calm(v), proving.OncePath)))
+		v.Costs(1+2, do(zkonce.New(proving.Calm(v), proving.OncePath)))
 	})
 }
 
 // The first attempt to queue tells that the directory is missing. Making that tells that its parent is missing, too.
-func TestTheFirstUseOfAOnceIsTenRequests(t *testing.T) {
+func TestTheFirstUseOfAOnceIsElevenRequests(t *testing.T) {
 	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
 		v.Put("/once", "")
 		o := zkonce.New(proving.Calm(v), "/once/new")
-		v.Costs(6+4, func() {
+		v.Costs(1+6+4, func() {
 			_, err := o.DoContext(context.Background(), func(context.Context) ([]byte, error) {
 				v.Quiet() // until its own node is watched
 				return nil, nil

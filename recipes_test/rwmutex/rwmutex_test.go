@@ -197,10 +197,10 @@ func TestAcceptance115AWriterBehindManyReadersAsksNothingWhileTheyLeave(t *testi
 		}
 		var writer *proving.Attempt
 		rw := zkrwmutex.New(proving.Calm(v), proving.LockPath)
-		v.Costs(3, func() {
+		v.Costs(4, func() {
 			writer = proving.Call(context.Background(), rw.LockContext)
 			v.Settled(proving.LockPath, readers+1)
-		}, "the entry, a listing, the watches")
+		}, "the first look at the path, the entry, a listing, the watches")
 		for _, i := range []int{3, 6, 0, 5, 1, 4, 2} {
 			require.True(t, writer.Pending())
 			v.Costs(1, func() { require.NoError(t, held[i].Unlock()) })

@@ -83,7 +83,7 @@ func TestASemaphoreRefusesALaterSemaphoreOfAnotherLibrary(t *testing.T) {
 // What else somebody keeps there is his business.
 func TestASemaphoreMindsNoOtherChildren(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
-		for _, child := range []string{"README", "locks", "lease", proving.LatchNode, proving.PermitNode + "f", "queue2"} {
+		for _, child := range []string{"README", "locks", "lease", proving.PermitNode + "f", "queue2"} {
 			v.Put(proving.SemPath+"/"+child, "")
 		}
 		w := sems(v, 1, 1)[0]

@@ -12,9 +12,13 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/zkatomic"
 	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zkcond"
 	"github.com/go-menagerie/menagerie/zkcron"
 	"github.com/go-menagerie/menagerie/zkdurable"
+	"github.com/go-menagerie/menagerie/zkelection"
+	"github.com/go-menagerie/menagerie/zkgroup"
 	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zkmap"
 	"github.com/go-menagerie/menagerie/zkonce"
@@ -85,6 +89,40 @@ var uses = map[string]use{
 	layout.WaitGroup: func(ctx context.Context, s *zksync.Session, path string) error {
 		return zkwaitgroup.New(s, path).AddContext(ctx, 1)
 	},
+	layout.Election: func(ctx context.Context, s *zksync.Session, path string) error {
+		_, err := zkelection.New(s, path, zkelection.Candidate{}).Campaign(ctx)
+		return err
+	},
+	layout.Cond: func(ctx context.Context, s *zksync.Session, path string) error {
+		m := zksync.NewMutex(s, "/the lock of"+path)
+		l, err := m.LockContext(ctx)
+		if err == nil {
+			l, err = zkcond.New(m, path).WaitContext(ctx, l)
+		}
+		if l != nil {
+			_ = l.Unlock()
+		}
+		return err
+	},
+	layout.Group: func(ctx context.Context, s *zksync.Session, path string) error {
+		_, err := zkgroup.New(s, path).Join(ctx, zkgroup.Member{ID: strconv.FormatInt(s.ID(), 16)})
+		return err
+	},
+	layout.Int64: func(ctx context.Context, s *zksync.Session, path string) error {
+		_, err := zkatomic.NewInt64(s, path).Add(ctx, 1)
+		return err
+	},
+	layout.Value: func(ctx context.Context, s *zksync.Session, path string) error {
+		return zkatomic.NewValue[int](s, path).Store(ctx, 1)
+	},
+	layout.Sequence: func(ctx context.Context, s *zksync.Session, path string) error {
+		_, err := zkatomic.NewSequence(s, path).Next(ctx)
+		return err
+	},
+	layout.Slots: func(ctx context.Context, s *zksync.Session, path string) error {
+		_, _, err := zkatomic.NewSlots(s, path, 3).Acquire(ctx)
+		return err
+	},
 	layout.Cron: func(ctx context.Context, s *zksync.Session, path string) error {
 		c := zkcron.New(s, path)
 		c.Every("job", time.Hour, func(context.Context, zkcron.Tick) error { return nil })
@@ -92,19 +130,10 @@ var uses = map[string]use{
 	},
 }
 
-// refuses reports whether the second type refuses the path of the first. docs/layout.md says why not, where it does not.
+// refuses reports whether the second type refuses the path of the first.
 func refuses(first, second string) bool {
-	quiet := func(t string) bool { return t == layout.Once || t == layout.Gate || t == layout.WaitGroup }
-	queue := func(t string) bool { return t == layout.Mutex || t == layout.RWMutex }
-	switch {
-	case quiet(second) && second != layout.Once, first == second:
-		return false // it has nodes of its own beside those of the first, and asks for nothing else
-	case queue(second), second == layout.Once:
-		return !quiet(first) && !queue(first) && first != layout.Semaphore // it sees only names that are nothing else's
-	case second == layout.Semaphore:
-		return !quiet(first)
-	}
-	return true
+	queues := func(t string) bool { return t == layout.Mutex || t == layout.RWMutex || t == layout.Election }
+	return first != second && (!queues(first) || !queues(second)) // these exclude each other
 }
 
 func TestAcceptance160ATypeRefusesThePathOfAnother(t *testing.T) {
@@ -122,6 +151,7 @@ func TestAcceptance160ATypeRefusesThePathOfAnother(t *testing.T) {
 				occupied := proving.Waits(t.Context(), func(ctx context.Context) error { return occupy(ctx, a, path) })
 				v.Quiet()
 				require.True(t, occupied.Pending() || occupied.Err == nil, "%s: %v", first, occupied.Err)
+				before := v.Data(path)
 				ctx, cancel := context.WithTimeout(t.Context(), v.Ample(time.Second))
 				err := use(ctx, b, path)
 				cancel()
@@ -130,9 +160,14 @@ func TestAcceptance160ATypeRefusesThePathOfAnother(t *testing.T) {
 					continue
 				}
 				require.ErrorIs(t, err, zksync.ErrMisuse, "%s at the path of %s", second, first)
-				for _, part := range []string{path, first, second} {
+				found := first
+				if found == layout.Election {
+					found = layout.Mutex // its nodes are the same
+				}
+				for _, part := range []string{path, found, second} {
 					require.ErrorContains(t, err, part)
 				}
+				require.Equal(t, before, v.Data(path), "%s has changed the data of %s", second, first)
 			}
 		}
 	})

@@ -139,8 +139,8 @@ func TestWhatAWaitGroupCosts(t *testing.T) {
 	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
 		first, second, waiter := zkwaitgroup.New(proving.Calm(v), proving.GroupPath), zkwaitgroup.New(proving.Calm(v), proving.GroupPath), zkwaitgroup.New(proving.Calm(v), proving.GroupPath)
 		v.Put(proving.GroupPath, "")
-		v.Costs(3, func() { first.Add(1) }, "the first of a round: one is refused; and a watch")
-		v.Costs(2, func() { second.Add(5) }, "the first of a process: and a watch")
+		v.Costs(4, func() { first.Add(1) }, "the first look at the path; the first of a round: one is refused; and a watch")
+		v.Costs(3, func() { second.Add(5) }, "the first look at the path; the first of a process: and a watch")
 		v.Costs(1, func() { first.Add(1) })
 		v.Costs(1, func() { first.Add(-2) })
 		v.Costs(2, func() { first.Add(1) })
@@ -148,7 +148,7 @@ func TestWhatAWaitGroupCosts(t *testing.T) {
 			v.CostsAtMost(1+3, second.Done, "the wait may look for another sentinel")
 		}
 		var waits sync.WaitGroup
-		v.Costs(3, func() { waits.Go(func() { _ = waiter.WaitContext(context.Background()) }) }, "sync, list, and one request for two watches")
+		v.Costs(4, func() { waits.Go(func() { _ = waiter.WaitContext(context.Background()) }) }, "the first look at the path, sync, list, and one request for two watches")
 		v.CostsAtMost(1+3, second.Done, "the wait may look for another sentinel")
 		v.CostsAtMost(3+3, func() { first.Done(); waits.Wait() }, "done, the end, who died; and perhaps another sentinel")
 		v.Costs(3, waiter.Wait, "sync, list, who died")

@@ -1,0 +1,86 @@
+package types_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/layout"
+	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zksemaphore"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// The refusal comes before the damage.
+func TestABarrierGoesOnAfterALockWasRefusedItsPath(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		const path = "/jobs"
+		s := v.Session()
+		pass := func() error {
+			_, err := zkbarrier.NewBarrier(s, path, 1).Await(context.Background())
+			return err
+		}
+		require.NoError(t, pass())
+		for _, lock := range []string{layout.Mutex, layout.RWMutex, layout.Election} {
+			require.ErrorIs(t, uses[lock](context.Background(), v.Session(), path), zksync.ErrMisuse)
+			require.NoError(t, pass(), "after %s", lock)
+		}
+	})
+}
+
+// Between its look and its entry another type takes the path. The entry is refused, and the lock looks again.
+func TestALockDoesNotOverwriteWhatWasMadeSinceItsLook(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		const path = "/permits"
+		s, other := v.Session(), v.Session()
+		for name, prepare := range map[string]func(){
+			"the directory is there": func() { v.Put(path, "") },
+			"the lock makes it":      func() {},
+		} {
+			prepare()
+			v.Server.Intercept(zktest.On(zktest.Multi, path+"/*").Of(s.ID()).Nth(1).Delay(time.Second))
+			a := proving.Begin(context.Background(), zksync.NewMutex(s, path))
+			v.Quiet()
+			sem := zksemaphore.NewWeighted(other, path, 2)
+			require.NoError(t, sem.Acquire(context.Background(), 1), name)
+			require.ErrorContains(t, v.Failed(a), layout.Semaphore, name)
+			require.True(t, sem.TryAcquire(1), "%s: it is as it was", name)
+			sem.Release(2)
+			v.Queued(path+"/queue", 0)
+			v.Remove(path + "/queue")
+			v.Remove(path)
+			s = v.Session() // it has not looked yet
+		}
+	})
+}
+
+func TestALookCostsOneRequestForEachPathAndSession(t *testing.T) {
+	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
+		v.Put("/a", "")
+		s := proving.Calm(v)
+		use := func() {
+			l := v.Lock(zksync.NewMutex(s, "/a"))
+			require.NoError(t, l.Unlock())
+		}
+		v.Costs(1+2, use, "the look, the entry, the release")
+		v.Costs(2, use, "another object")
+		v.Remove("/a")
+		v.Costs(2+2, use, "the entry is refused; the directory, which needs no look; the entry, the release")
+	})
+}
+
+func TestALockRefusesDataThatItDoesNotKnow(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		v.Put("/config", "timeout=5")
+		s := v.Session()
+		_, err := zksync.NewMutex(s, "/config").LockContext(context.Background())
+		require.ErrorIs(t, err, zksync.ErrMisuse)
+		require.ErrorContains(t, err, `"timeout=5"`)
+		require.Equal(t, "timeout=5", v.Data("/config"))
+		v.Left("/config", 0, "nothing of ours")
+	})
+}
