@@ -38,6 +38,13 @@ func MultiLock(mutexes ...*Mutex) *Multi {
 	return &Multi{all: all}
 }
 
+// MultiLockInOrder is [MultiLock], but locks the mutexes in the order of the arguments. All processes must then give them in one
+// order: two that lock the same mutexes in opposite orders wait for each other for ever. It is for paths that other
+// programs lock, too, in an order of their own, as Curator's InterProcessMultiLock does.
+func MultiLockInOrder(mutexes ...*Mutex) *Multi {
+	return &Multi{all: slices.Clone(mutexes)}
+}
+
 // key is the path on the servers. It orders mutexes the same way in every process.
 func (m *Mutex) key() string {
 	if m == nil {
@@ -84,7 +91,7 @@ func (m *Mutex) twice(ctx context.Context, held Leases) error {
 	return nil
 }
 
-// LockContext locks all mutexes and returns their leases, in the order of their paths. It blocks like
+// LockContext locks all mutexes and returns their leases, in the order in which it locks them. It blocks like
 // [Mutex.LockContext], for one after the other; ctx bounds the whole. If one cannot be locked, or is lost while
 // the next is waited for, LockContext unlocks the others, the latest
 // first, and returns that one's error. It costs the requests of each.
@@ -174,7 +181,7 @@ func (ls Leases) unlockWithin(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Leases are the leases of a [Multi], in the order of their paths.
+// Leases are the leases of a [Multi], in the order in which they were granted.
 type Leases []*Lease
 
 // Err is nil while all leases are held, else the error of the first in their order that has ended.

@@ -3,6 +3,7 @@ package mutex_test
 import (
 	"context"
 	"net"
+	"path"
 	"sync"
 	"testing"
 	"time"
@@ -48,6 +49,31 @@ func TestPhilosophersWithMultiLocksNeverDeadlock(t *testing.T) {
 		}
 		all.Wait()
 		require.Equal(t, [n]int{20, 20, 20, 20}, meals)
+	})
+}
+
+// Another program locks b before a, as Curator's InterProcessMultiLock does with such a list.
+func TestAMultiLockInOrderLocksInTheOrderThatItIsGiven(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		forks := forks(v, 2)
+		b := v.Lock(forks[1][1])
+		both := zksync.MultiLockInOrder(forks[0][1], forks[0][0])
+		got := make(chan zksync.Leases, 1)
+		go func() {
+			ls, err := both.LockContext(context.Background())
+			require.NoError(t, err)
+			got <- ls
+		}()
+		v.Settled("/forks/b", 2)
+		a := v.Lock(forks[1][0]) // it waits at b, and holds nothing
+		require.NoError(t, a.Unlock())
+		require.NoError(t, b.Unlock())
+		ls := <-got
+		require.Equal(t, "/forks/b", path.Dir(ls[0].Path()))
+		require.Equal(t, "/forks/a", path.Dir(ls[1].Path()))
+		require.NoError(t, ls.Unlock())
+		_, err := zksync.MultiLockInOrder(forks[0][1], forks[0][0], forks[0][1]).LockContext(context.Background())
+		require.ErrorIs(t, err, zksync.ErrMisuse)
 	})
 }
 
