@@ -91,7 +91,7 @@ func (m *doubleMachine) actions() map[string]func(*rapid.T) {
 	enter := func(t *rapid.T) { g := m.pick(t, outside); m.begin(g, entering, g.b.Enter) }
 	return map[string]func(*rapid.T){
 		"enter": enter, "enter again": enter,
-		"leave":   func(t *rapid.T) { g := m.pick(t, inside); m.begin(g, leaving, g.b.Leave) },
+		"leave": func(t *rapid.T) { g := m.pick(t, inside); m.begin(g, leaving, g.b.Leave) },
 		"cancel": func(t *rapid.T) {
 			g := m.pick(t, entering, leaving)
 			m.mu.Lock()
