@@ -237,6 +237,9 @@ func (t *Terms[T]) foreign(ctx context.Context, e *zkconn.Epoch, data []byte) er
 	if err := layout.RefuseOther(t.Type, data, names); err != nil {
 		return err
 	}
+	if layout.Typed(names) == t.Type {
+		return fmt.Errorf(`%w: the data of the %s were overwritten; "menagerie reset" removes it, and its next user makes it anew`, errs.ErrMisuse, t.Type)
+	}
 	return fmt.Errorf("%w: the data of the node are not those of a %s; use another path", errs.ErrMisuse, t.Type)
 }
 

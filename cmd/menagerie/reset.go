@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/spf13/cobra"
+
+	"github.com/go-menagerie/menagerie/internal/layout"
+	rec "github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+func (a *app) resetCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "reset PATH",
+		Short: "Remove a barrier, latch, phaser or semaphore that is not in use",
+		Long: `Removes the barrier, double barrier, latch, phaser or semaphore PATH, so that its next user makes it with
+parameters of its own. That also repairs one whose data were overwritten by a lock at the same path.
+
+It refuses while a process takes part: a party of a barrier or a phaser, a holder or a waiter of a
+semaphore. Who only waits at a latch or a phaser leaves no node, and is told that it was removed.
+
+Without --servers the command uses ` + defaultServers + `.
+
+Exit codes:
+    0  removed
+    1  servers unreachable for --connect-timeout, or another failure
+    2  wrong command line
+    3  refused: it is in use, or something else is there, and nothing was removed
+    4  PATH does not exist`,
+		Example: `  menagerie sem /deploy/restarts --permits 2 -- true
+  menagerie reset /deploy/restarts
+  menagerie sem /deploy/restarts --permits 3 -- true`,
+		Args: onePath,
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o := lockOptions{path: args[0], try: true, patience: a.patience(cmd, 0)}
+		return a.waiting(cmd.Context(), o, "reset", func(w *vigil) error {
+			return looking(w.ctx, w.s, func(ctx context.Context, l *look) error { return l.reset(ctx, o.path) })
+		})
+	}
+	return cmd
+}
+
+// reset removes what is at a path. If that changes meanwhile, it looks again.
+func (l *look) reset(ctx context.Context, path string) error {
+	for tried := false; ; tried = true {
+		n, err := l.node(ctx, path)
+		switch {
+		case err != nil:
+			return err
+		case n == nil && tried:
+			return nil // by the transaction whose answer was lost, or by another process
+		case n == nil:
+			return exitWith(exitNoSuchPath, "%s does not exist", path)
+		}
+		k, ok := meetingPoint(n)
+		if !ok {
+			return exitWith(exitRefused, "refused: %s is no barrier, latch, phaser or semaphore", path)
+		}
+		ops, err := l.removal(ctx, n, k.part)
+		if err != nil {
+			return err
+		}
+		_, err = rec.Transact(ctx, l.epoch, ops...)
+		if !rec.Conflict(err) {
+			return err
+		}
+		if errors.Is(err, zk.ErrNotEmpty) && tried {
+			return exitWith(exitRefused, "refused: %s is in use", path)
+		}
+	}
+}
+
+// meetingPoint is the kind of a node that reset removes. If a lock has overwritten the data, the children tell.
+func meetingPoint(n *node) (kind, bool) {
+	byType := map[string]string{
+		layout.Latch: "latch", layout.Barrier: "barrier", layout.DoubleBarrier: "double barrier",
+		layout.Phaser: "phaser", layout.Semaphore: "semaphore",
+	}
+	name := byType[layout.TypeOf(n.data, n.children)]
+	if name == "" && only("queue")(n) && n.size == 0 && n.stat.DataLength > 0 { // the data are those of a lock's entry
+		name = "semaphore"
+	}
+	at := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
+	if name == "" || at < 0 {
+		return kind{}, false
+	}
+	return kinds[at], true
+}
+
+// isOfParty accepts the names of the nodes that parties, events and entries make, which have nothing below them.
+func isOfParty(name string) bool { return strings.HasPrefix(name, "_c_") }
+
+// removal are the operations that delete n and all below it. It refuses if a process takes part. The servers refuse
+// them if one comes before they are applied: its node is in one of the directories.
+func (l *look) removal(ctx context.Context, n *node, part func(string) bool) (ops []any, err error) {
+	err = l.each(ctx, n, n.children, func(c *node) error {
+		switch {
+		case c.stat.EphemeralOwner != 0:
+			who := party(c, "", zksync.Held, 0)
+			return exitWith(exitRefused, "refused: %s is in use by %s%s", n.path, who.who(), forHow(who.since, time.Now()))
+		case !part(c.name()):
+			return exitWith(exitRefused, "refused: %s is no part of it; remove that first", c.path)
+		}
+		below, err := l.removal(ctx, c, isOfParty)
+		ops = append(ops, below...)
+		return err
+	})
+	return append(ops, &zk.DeleteRequest{Path: l.onServers(n.path), Version: n.stat.Version}), err
+}
