@@ -23,7 +23,7 @@ var foreign = []kind{
 	}},
 	{"DistributedQueue of Curator or ZkBlockingQueue of the Java menagerie", child(`queue-.*\d{10}`)},
 	{"SimpleDistributedQueue of Curator", child(`qn-\d{10}`)},
-	{"DistributedBarrier of Curator", alone(isAddress)},
+	{"DistributedBarrier, or an empty DistributedQueue, of Curator", alone(isAddress)},
 	{"SharedCount or DistributedAtomicInteger of Curator", alone(binary(4))},
 	{"DistributedAtomicLong of Curator", alone(binary(8))},
 
@@ -43,6 +43,20 @@ var foreign = []kind{
 	{"ZkCyclicBarrier of the Java menagerie", child(`party-\d{10}|cyclicBarrier-[A-Z_]+`)},
 	{"ZkSemaphore of the Java menagerie", child(`permit-\d{10}`)},
 	{"ZkLeaderElector of the Java menagerie", child(`election-.*\d{10}`)},
+}
+
+// Suspect returns a child whose name alone tells nothing, and the recipe of which it is a node if it is ephemeral: users may
+// have persistent nodes of such names. The child is "" if there is none.
+func Suspect(asked string, children []string) (child, recipe string) {
+	for _, c := range children {
+		switch {
+		case party(nil, []string{c}):
+			return c, "DistributedDoubleBarrier of Curator, or Semaphore or DoubleBarrier of kazoo"
+		case asked == Group && !strings.HasPrefix(c, "_c_"):
+			child, recipe = c, "GroupMember of Curator"
+		}
+	}
+	return child, recipe
 }
 
 // party accepts a path with a child whose name is a uuid. That alone tells nothing: users have such names, too.

@@ -64,6 +64,9 @@ func (l *Looks) Beside(ctx context.Context, e *zkconn.Epoch, kind, path string) 
 	if err == nil {
 		err = layout.RefuseOther(kind, data, names)
 	}
+	if err == nil {
+		err = RefuseSuspect(ctx, e, kind, path, names)
+	}
 	if err != nil && !unseen(err) && !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}
@@ -106,7 +109,24 @@ func owned(ctx context.Context, e *zkconn.Epoch, u use, c zkconn.Content, refuse
 	if err != nil {
 		return err
 	}
-	return layout.RefuseAllBut(u.kind, c.Data, names)
+	if err := layout.RefuseAllBut(u.kind, c.Data, names); err != nil {
+		return err
+	}
+	return RefuseSuspect(ctx, e, u.kind, u.path, names)
+}
+
+// RefuseSuspect returns an error if a child of a path that may be another library's is one: see [layout.Suspect]. It costs a
+// request if there is such a child.
+func RefuseSuspect(ctx context.Context, e *zkconn.Epoch, kind, path string, names []string) error {
+	child, recipe := layout.Suspect(kind, names)
+	if child == "" {
+		return nil
+	}
+	st, there, err := e.Exists(ctx, path+"/"+child)
+	if err == nil && there && st.EphemeralOwner != 0 {
+		err = layout.Refuse(kind, recipe)
+	}
+	return err
 }
 
 // unseen reports whether a look failed because the servers do not show the node to us. Then nothing is known of it.

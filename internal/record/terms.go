@@ -222,7 +222,10 @@ func (t *Terms[T]) unused(ctx context.Context, e *zkconn.Epoch) (path zkconn.Con
 			return path, err
 		}
 	}
-	return path, layout.RefuseAllBut(t.Type, path.Data, names) // if it is this type, another process has just made it
+	if err := layout.RefuseAllBut(t.Type, path.Data, names); err != nil {
+		return path, err
+	}
+	return path, node.RefuseSuspect(ctx, e, t.Type, parent(t.Base), names) // if it is this type, another process has just made it
 }
 
 // named reports whether the base node is named by the type.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/layout"
@@ -70,6 +71,38 @@ func TestALookCostsOneRequestForEachPathAndSession(t *testing.T) {
 		v.Costs(2, use, "another object")
 		v.Remove("/a")
 		v.Costs(2+2, use, "the entry is refused; the directory, which needs no look; the entry, the release")
+	})
+}
+
+// Curator's double barrier has nothing but the nodes of its parties while they wait, and its groups have those of the members.
+func TestAnEphemeralChildTellsADoubleBarrierOrAGroupOfCurator(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		curator, ctx := v.Session(), context.Background()
+		for path, c := range map[string]struct {
+			child, recipe string
+			refused       []string
+		}{
+			"/double": {"2d4a1c1e-6f0f-4b7e-9d4f-5a1b2c3d4e5f", "DistributedDoubleBarrier", []string{layout.Mutex, layout.Once, layout.Gate, layout.Map, layout.Group}},
+			"/group":  {"web-3", "GroupMember", []string{layout.Group}},
+		} {
+			v.Put(path, "")
+			_, err := curator.Conn().Create(path+"/"+c.child, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+			v.Flush()
+			for _, kind := range c.refused {
+				err := uses[kind](ctx, v.Session(), path)
+				require.ErrorIs(t, err, zksync.ErrMisuse, kind)
+				require.ErrorContains(t, err, c.recipe)
+			}
+			v.Left(path, 1, "nothing of ours")
+			require.NoError(t, curator.Conn().Delete(path+"/"+c.child, -1))
+			v.Put(path+"/"+c.child, "") // a persistent one may be anything
+			for _, kind := range c.refused[:1] {
+				ctx, cancel := context.WithTimeout(ctx, v.Ample(time.Second))
+				require.NotErrorIs(t, uses[kind](ctx, v.Session(), path), zksync.ErrMisuse, kind)
+				cancel()
+			}
+		}
 	})
 }
 
