@@ -40,6 +40,8 @@ func (e *Election) setData(ctx context.Context, data []byte) error {
 	switch {
 	case e.at.Session.Closing():
 		return errs.ErrClosed
+	case e.bare:
+		return errBare
 	case l == nil:
 		return errs.ErrNotAcquired
 	case l.Err() != nil:

@@ -37,11 +37,22 @@ type Election struct {
 	s      *zksync.Session
 	at     *session.Access
 	grants *share.Unshared
+	bare   bool // see WithBareID
 
 	mu   sync.Mutex
 	self Candidate    // Data is that of the next candidacy
 	led  *lease.Lease // the newest leadership; nil before the first
 }
+
+// bareID is WithBareID.
+type bareID struct{ zksync.Option }
+
+// WithBareID writes only the ID of the candidate to its node, as Curator's LeaderSelector does, so Curator's
+// getLeader and getParticipants show it. Leader, Candidates and Observe show it, too, up to 64 characters. The
+// candidate has no Data: if it is given Data, the first call reports zksync.ErrMisuse, and so does SetData.
+func WithBareID() zksync.Option { return bareID{session.Misplaced("WithBareID")} }
+
+var errBare = fmt.Errorf("%w: Data of a candidate with a bare ID; leave out one of the two", errs.ErrMisuse)
 
 // New names an election by the path of its directory:
 //
@@ -57,10 +68,19 @@ type Election struct {
 func New(s *zksync.Session, path string, self Candidate, opts ...zksync.Option) *Election {
 	e := &Election{path: path, s: s, self: self}
 	e.self.Data = slices.Clone(self.Data)
-	at := session.NewDelayed((*session.Session)(s), path, opts).Without("WithAsyncUnlock")
+	own, rest := session.Own[bareID](opts)
+	at := session.NewDelayed((*session.Session)(s), path, rest).Without("WithAsyncUnlock")
+	if e.bare = len(own) > 0; e.bare && len(self.Data) > 0 {
+		at.Refuse(errBare)
+	}
 	g := share.NewUnshared(at, "", zksync.KindLock)
 	g.Queue().Type, g.Queue().Refuse = layout.Election, latches.Refuse
-	g.Queue().Data = func() []byte { return e.content(e.data()).Encode() }
+	g.Queue().Data = func() []byte {
+		if e.bare {
+			return []byte(e.self.ID)
+		}
+		return e.content(e.data()).Encode()
+	}
 	g.Queue().Open = true // see SetData
 	e.at, e.grants = at, g
 	return e
