@@ -149,7 +149,7 @@ func TestWhatASignalWithoutTheLockCosts(t *testing.T) {
 		m := zksync.NewMutex(proving.Calm(v), proving.LockPath)
 		c := zkcond.New(m, proving.CondPath)
 		v.Put(proving.CondPath, "")
-		v.Costs(2, c.Signal, "a sync, and a look")
+		v.Costs(1+2, c.Signal, "the first look at the path, a sync, and a look")
 		m2 := zksync.NewMutex(proving.Calm(v), proving.LockPath)
 		done := waits(v, &side{m: m2, c: zkcond.New(m2, proving.CondPath)}, nothing)
 		v.Costs(4+4, func() {

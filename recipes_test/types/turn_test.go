@@ -102,9 +102,9 @@ func TestACallThatEndsInItsTurnKeepsNobodyWaiting(t *testing.T) {
 						_ = use(inTurn)
 					}
 					require.True(t, had.Load())
-					time.Sleep(12 * time.Second)
+					time.Sleep(s.Timeout() + 2*time.Second)
 					stop()
-					require.Less(t, longest(), 11*time.Second)
+					require.Less(t, longest(), s.Timeout()+time.Second)
 					v.Server.Wait(t, "the end of the last turn", func() bool { return !v.Exists(c.gate) })
 				})
 			})
