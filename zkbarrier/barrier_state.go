@@ -98,7 +98,7 @@ func (b *Barrier) advance(from, to barrierState) {
 func (b *Barrier) check(st barrierState) error {
 	switch {
 	case st.Parties != b.parties:
-		return fmt.Errorf("%w: the barrier is one of %d parties, not %d; use the same number everywhere",
+		return fmt.Errorf("%w: the number of parties of the barrier is %d, not %d; use the same number everywhere",
 			zksync.ErrMisuse, st.Parties, b.parties)
 	case st.Tolerant != b.tolerant:
 		return fmt.Errorf("%w: the barrier is tolerant for some and not for others; use the same everywhere",

@@ -72,7 +72,7 @@ func (b *DoubleBarrier) learn(ctx context.Context, e *zkconn.Epoch) (dir *zk.Sta
 // check refuses a barrier of another number of parties.
 func (b *DoubleBarrier) check(t doubleTerms) error {
 	if t.Parties != b.n {
-		return fmt.Errorf("%w: the double barrier is one of %d parties, not %d; use the same number everywhere",
+		return fmt.Errorf("%w: the number of parties of the double barrier is %d, not %d; use the same number everywhere",
 			zksync.ErrMisuse, t.Parties, b.n)
 	}
 	return nil

@@ -101,7 +101,7 @@ func (l *Latch) first() (terms, []string) {
 // check refuses a latch of another total.
 func (l *Latch) check(t terms) error {
 	if t.Total != l.total {
-		return fmt.Errorf("%w: the latch is one of %d events, not %d; use the same number everywhere",
+		return fmt.Errorf("%w: the number of events of the latch is %d, not %d; use the same number everywhere",
 			zksync.ErrMisuse, t.Total, l.total)
 	}
 	return nil

@@ -223,7 +223,7 @@ func (c *config) stored(ctx context.Context, e *zkconn.Epoch) (s queue.Permits, 
 		case s.Declared == c.declared || s.Now() == c.declared:
 			return s, st, nil
 		case synced:
-			return s, nil, fmt.Errorf("%w: the semaphore has %d permits, not %d; use the same number everywhere, or Resize",
+			return s, nil, fmt.Errorf("%w: the number of permits of the semaphore is %d, not %d; use the same number everywhere, or Resize",
 				errs.ErrMisuse, s.Now(), c.declared)
 		}
 		// This server may not have heard of a Resize yet.

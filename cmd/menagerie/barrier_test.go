@@ -205,5 +205,5 @@ func TestWrongCommandLinesOfBarrier(t *testing.T) {
 	s := startServer(t)
 	run(t, "barrier", "/a", "--parties", "5000", "--servers", s.addr).failed(exitUsage, "5000")
 	run(t, "barrier", "/a", "--parties", "1", "--servers", s.addr).succeeded()
-	run(t, "barrier", "/a", "--parties", "2", "--servers", s.addr).failed(exitUsage, "1 parties, not 2")
+	run(t, "barrier", "/a", "--parties", "2", "--servers", s.addr).failed(exitUsage, "number of parties of the barrier is 1, not 2")
 }

@@ -315,7 +315,7 @@ func TestAnotherNumberOfPartiesOrKindOfBarrierIsMisuse(t *testing.T) {
 		require.NoError(t, barriers(v, 2)[0].Reset(context.Background()))
 		_, err := zkbarrier.NewBarrier(v.Session(), proving.BarrierPath, 3).Await(context.Background())
 		require.ErrorIs(t, err, zksync.ErrMisuse)
-		require.ErrorContains(t, err, "2 parties, not 3")
+		require.ErrorContains(t, err, "number of parties of the barrier is 2, not 3")
 		_, err = zkbarrier.NewBarrier(v.Session(), proving.BarrierPath, 2, zkbarrier.Tolerant()).Broken(context.Background())
 		require.ErrorIs(t, err, zksync.ErrMisuse)
 		for _, n := range []int{-1, 0, 2001} {

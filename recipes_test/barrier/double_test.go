@@ -289,7 +289,7 @@ func TestCallsOutOfTurnAreMisuse(t *testing.T) {
 
 		err := doubles(v, 1, 3)[0].Enter(context.Background())
 		require.ErrorIs(t, err, zksync.ErrMisuse)
-		require.ErrorContains(t, err, "2 parties, not 3")
+		require.ErrorContains(t, err, "number of parties of the double barrier is 2, not 3")
 		require.ErrorIs(t, doubles(v, 1, 0)[0].Enter(context.Background()), zksync.ErrMisuse)
 		require.ErrorIs(t, zkbarrier.NewDoubleBarrier(nil, doublePath, 1).Enter(context.Background()), zksync.ErrMisuse)
 		v.Put("/not/one", "x")

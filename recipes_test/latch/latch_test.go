@@ -115,7 +115,7 @@ func TestAcceptance054AnotherTotalIsAnError(t *testing.T) {
 		require.NoError(t, latches(v, 1, 2)[0].CountDown(context.Background()))
 		err := latches(v, 1, 3)[0].CountDown(context.Background())
 		require.ErrorIs(t, err, zksync.ErrMisuse)
-		require.ErrorContains(t, err, "2 events, not 3")
+		require.ErrorContains(t, err, "number of events of the latch is 2, not 3")
 		require.ErrorIs(t, latches(v, 1, 0)[0].Wait(context.Background()), zksync.ErrMisuse)
 		require.ErrorIs(t, latches(v, 1, -1)[0].Wait(context.Background()), zksync.ErrMisuse)
 		require.ErrorIs(t, zklatch.New(nil, proving.LatchPath, 1).Wait(context.Background()), zksync.ErrMisuse)

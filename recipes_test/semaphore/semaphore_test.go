@@ -228,7 +228,7 @@ func TestAcceptance078ANumberThatContradictsTheStoredOneIsMisuse(t *testing.T) {
 		other := zksemaphore.NewWeighted(v.Session(), proving.SemPath, 4)
 		err := other.Acquire(context.Background(), 1)
 		require.ErrorIs(t, err, zksync.ErrMisuse)
-		require.ErrorContains(t, err, "3 permits, not 4")
+		require.ErrorContains(t, err, "number of permits of the semaphore is 3, not 4")
 		require.NoError(t, w.Resize(context.Background(), 4))
 		v.Flush()
 		require.NoError(t, other.Acquire(context.Background(), 1), "that is what it has now")
