@@ -46,6 +46,14 @@ func TestALockWhoseNodeIsDeletedIsLost(t *testing.T) {
 	_, code := s.Do(wire.Call{Op: wire.OpDelete, Path: "/a/" + names[0], Version: -1}, 0)
 	require.Zero(t, code)
 	p.failed(exitLost, "/a", "removed its node")
+
+	p = holder(t, s, "/b", "-v")
+	names, _ = s.Children("/b")
+	_, code = s.Do(wire.Call{Op: wire.OpDelete, Path: "/b/" + names[0], Version: -1}, 0)
+	require.Zero(t, code)
+	require.Equal(t, exitLost, p.wait())
+	require.Contains(t, p.stderr.String(), "menagerie: lease lost, path /b, ")
+	require.NotContains(t, p.stderr.String(), "cause", "there is none but the removal")
 }
 
 func TestACommandThatIgnoresTheLossIsKilledWithItsWholeGroupAfterGrace(t *testing.T) {

@@ -280,7 +280,11 @@ func (l *Lease) traceEnd(err error) {
 	// A loss may end many leases, and each holder must be told in time, even
 	// if a logger or tracer is slow. So these are called in a goroutine.
 	s.Spawn(func() {
-		s.Logger().Warn("lease lost", "path", l.access.Path, "token", l.token.String(), "held", held, "cause", l.ticket.Epoch.Cause())
+		args := []any{"path", l.access.Path, "token", l.token.String(), "held", held}
+		if cause := l.ticket.Epoch.Cause(); cause != nil { // the session is lost, and not only the node
+			args = append(args, "cause", cause)
+		}
+		s.Logger().Warn("lease lost", args...)
 		if t != nil && t.Lost != nil {
 			t.Lost(l.Lifetime(), l.access.Path, kind, g, held, err)
 		}
