@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -48,9 +49,11 @@ func (a *app) patience(cmd *cobra.Command, wait time.Duration) time.Duration {
 func (a *app) connect(ctx context.Context, limit time.Duration, opts ...zksync.Option) (*zksync.Session, error) {
 	bounded, cancel := within(ctx, limit)
 	defer cancel()
-	opts = append(append(a.options(), zksync.WithLogger(a.logger())), opts...)
+	log := a.teller()
+	opts = append(append(a.options(), zksync.WithLogger(slog.New(log))), opts...)
 	s, err := zksync.Connect(bounded, a.target(), opts...)
 	if err == nil {
+		log.connected()
 		return s, nil
 	}
 	switch cause := context.Cause(bounded); {
@@ -107,8 +110,12 @@ func (a *app) unreachable(limit time.Duration, why error) error {
 		why = nil
 	}
 	text := fmt.Sprintf("cannot reach %s within %v", a.described(), limit) + because(why)
-	if why == nil || nobodyThere(why) {
+	switch {
+	case why != nil && !nobodyThere(why):
+	case a.servers == "":
 		text += `: is a server running there? Start one with "menagerie serve" or name yours with --servers`
+	default:
+		text += ": is a server running there?"
 	}
 	return failure("%s", text)
 }
@@ -155,8 +162,16 @@ func (a *app) sessionError(err error) error {
 // user of the command.
 func forPeople(err error) string {
 	s := strings.TrimSuffix(err.Error(), ": "+zksync.ErrMisuse.Error())
-	return people.Replace(s)
+	return inWords(s)
 }
+
+// inWords is what a text of the library means to a user of the command.
+func inWords(s string) string { return alerts.Replace(people.Replace(s)) }
+
+// alerts are what servers of several kinds send to a client that shows no certificate, or one that they do not trust.
+var alerts = strings.NewReplacer("tls: bad certificate", "tls: bad certificate"+wantsCertificate, "tls: certificate required", "tls: certificate required"+wantsCertificate)
+
+const wantsCertificate = " (the server wants a client certificate that it trusts: --tls-cert and --tls-key)"
 
 // people has flags where the library names its options.
 var people = strings.NewReplacer("zksync: ", "", "bench: ", "",

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -217,7 +218,8 @@ func TestServersThatWantACertificateGetOne(t *testing.T) {
 	ours := newAuthority(t)
 	addr, id := ours.serveTLS(t, s, true), ours.issue(t, "client")
 	p := run(t, "ls", "--servers", addr, "--tls-ca", ours.file, "--connect-timeout", "5s")
-	p.failed(exitFailure, addr, "TLS: ", "certificate required")
+	p.failed(exitFailure, addr, "TLS: ", "certificate required (the server wants a client certificate that it trusts: --tls-cert and --tls-key)")
+	require.Contains(t, forPeople(errors.New("remote error: tls: bad certificate")), "bad certificate (the server wants a client certificate")
 	run(t, "ls", "--servers", addr, "--tls-ca", ours.file, "--tls-cert", id.cert, "--tls-key", id.key).succeeded()
 	startWith(t, []string{tlsEnv + "_CA=" + ours.file, tlsEnv + "_CERT=" + id.cert, tlsEnv + "_KEY=" + id.key},
 		"bench", "--servers", addr, "--duration", "50ms", "--clients", "1,2", "--auth", "digest:me:secret", "--acl", "creator").finished()

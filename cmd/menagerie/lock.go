@@ -48,6 +48,7 @@ func (a *app) lockCommand() *cobra.Command {
   menagerie lock /locks/nightly --try -- sleep 1 || echo "somebody else holds the lock"
   menagerie lock /locks/deploy --wait 5m -- sh -c 'echo "token $MENAGERIE_TOKEN"'
   menagerie lock /locks/backup --lock-delay 30s -- sleep 1
+  menagerie lock /locks/report -- timeout 10m date    # held for ten minutes at most
   menagerie --servers 127.0.0.1:2181/app lock -v /locks/deploy -- date`,
 		forms: func(s *zksync.Session, path string) (wait, try form) {
 			var opts []zksync.Option

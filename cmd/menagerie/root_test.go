@@ -5,7 +5,9 @@ package main
 import (
 	"net"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -119,8 +121,26 @@ func TestAnUnreachableServerIsTriedForTheTimeoutAndNamed(t *testing.T) {
 		{"ls", "/a"}, {"lock", "/a", "--", "true"}, {"lock", "--try", "/a", "--", "true"}, {"demo"}, {"bench"},
 	} {
 		p := run(t, append([]string{"--servers", addr, "--connect-timeout", "2s"}, args...)...)
-		p.failed(exitFailure, addr, "within 2s", "connection refused", "menagerie serve", "--servers")
+		p.failed(exitFailure, addr, "within 2s", "connection refused", "is a server running there?")
+		require.NotContains(t, p.stderr.String(), "menagerie serve", "the user has servers")
 	}
+	a := &app{} // without --servers
+	require.ErrorContains(t, a.unreachable(time.Second, nil), `Start one with "menagerie serve" or name yours with --servers`)
+}
+
+// A run in cron sends a mail for each line.
+func TestAServerThatIsDownIsNotReportedIfAnotherIsThereAtOnce(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	down := nobody(t)
+	for range 8 { // the order is random
+		run(t, "lock", "/a", "--servers", down+","+down+","+s.addr, "--", "true").succeeded()
+	}
+	both := start(t, "lock", "/a", "--servers", down+","+nobody(t), "--connect-timeout", "10m", "--", "true")
+	both.complains("connection refused: no server listens there; still trying")
+	both.signal(syscall.SIGINT)
+	require.Equal(t, 130, both.wait())
+	run(t, "lock", "/a", "-v", "--servers", down, "--connect-timeout", "300ms", "--", "true").failed(exitFailure, "connection refused")
 }
 
 func TestServersWithoutAQuorumAreNoReasonToStartOne(t *testing.T) {

@@ -6,19 +6,40 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
+	"sync"
+	"time"
 )
 
-// logger is the log of the sessions: lines for people on standard error. Without -v it has only
+// teller is the log of the sessions: lines for people on standard error. Without -v it has only
 // warnings, with -v outages, too, with -vv everything.
-func (a *app) logger() *slog.Logger {
+func (a *app) teller() *teller {
 	levels := []slog.Level{slog.LevelWarn, slog.LevelInfo, slog.LevelDebug}
-	return slog.New(&teller{w: a.stderr, level: levels[min(a.verbosity, len(levels)-1)]})
+	t := &teller{w: a.stderr, level: levels[min(a.verbosity, len(levels)-1)]}
+	if a.verbosity == 0 && strings.Contains(a.target(), ",") {
+		t.elsewhere = time.Second
+	}
+	return t
 }
 
 // teller is a slog.Handler that writes "menagerie: connected again after 3s".
 type teller struct {
 	w     io.Writer
 	level slog.Level
+	// elsewhere is how long it is of no interest that a server cannot be reached, because another one may be.
+	elsewhere time.Duration
+
+	mu      sync.Mutex
+	delayed []*time.Timer
+}
+
+// connected forgets the servers that could not be reached, if one was soon enough.
+func (t *teller) connected() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, line := range t.delayed {
+		line.Stop()
+	}
 }
 
 // reported are the messages that are not printed without -v, because the command's last line has
@@ -33,8 +54,15 @@ func (t *teller) Handle(_ context.Context, r slog.Record) error {
 	if t.level >= slog.LevelWarn && slices.Contains(reported, r.Message) {
 		return nil
 	}
-	_, err := fmt.Fprintf(t.w, "menagerie: %s\n", oneLine(people.Replace(told(r))))
-	return err
+	line := fmt.Sprintf("menagerie: %s\n", oneLine(inWords(told(r))))
+	if r.Message != "cannot connect" || t.elsewhere == 0 {
+		_, err := io.WriteString(t.w, line)
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.delayed = append(t.delayed, time.AfterFunc(t.elsewhere, func() { _, _ = io.WriteString(t.w, line) }))
+	return nil
 }
 
 // told puts a record into words.
