@@ -54,7 +54,7 @@ var (
 	ErrNotFound = errs.ErrNotFound
 
 	// ErrStale is returned when a token is older than one already seen: its
-	// holder no longer holds.
+	// holder no longer holds. With WithForwardOnly it is also returned when the servers have lost transactions.
 	ErrStale = errs.ErrStale
 )
 

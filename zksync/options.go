@@ -39,6 +39,14 @@ func WithExistingChroot() Option {
 	return session.ForSession("WithExistingChroot", func(s *session.Settings) { s.Existing = true })
 }
 
+// WithForwardOnly ends the session for good if the servers have lost transactions that it has seen: an old backup was restored,
+// or other servers are at the address. Then tokens and values go back, and a [Fence] does not help. Calls fail with an error that is
+// ErrStale. Without it the session logs a warning, and goes on. A session that begins after the loss cannot notice it. It
+// costs one request in each ZooKeeper session after the first: so no read shows older data either.
+func WithForwardOnly() Option {
+	return session.ForSession("WithForwardOnly", func(s *session.Settings) { s.Forward = true })
+}
+
 // WithAuth presents a credential to the servers after every handshake, for
 // example WithAuth("digest", []byte("user:password")). It may be given more than
 // once. Connect fails if the servers do not know the scheme, or refuse the credential; this check
@@ -86,11 +94,12 @@ func WithDialer(dial func(ctx context.Context, network, address string) (net.Con
 }
 
 // WithLogger makes the session log to l. By default it logs nothing. It logs:
-//   - Error: the servers refuse the session for good; the session file cannot be written.
+//   - Error: the servers refuse the session for good, or have lost transactions (WithForwardOnly); the session file cannot be written.
 //   - Warn: the first failed attempt to connect, at once and with its cause ("cannot connect"), of a name with
 //     several addresses when all have failed; the loss of a lease
 //     or of a place in a queue; an attempt to queue that failed and is repeated; a node that somebody else removed,
-//     or that could not be removed at once; a chroot that did not exist, and that the session has created.
+//     or that could not be removed at once; a chroot that did not exist, and that the session has created;
+//     servers that have lost transactions ([WithForwardOnly]).
 //   - Info: "connection lost" and "session lost" with the cause; the first attempt that fails
 //     after that; a look-up of a name that took more than a second; "connected again" with the duration (the attribute after).
 //   - Debug: every other attempt, one line each, and the messages of the client library.

@@ -116,7 +116,7 @@ func newSession(set Settings, servers []string, chroot string) *Session {
 func (s *Session) config() zkconn.Config {
 	c := zkconn.Config{
 		Servers: s.servers, Timeout: s.settings.Timeout, Auth: s.settings.Auth,
-		Chroot: s.chroot, ExistingChroot: s.settings.Existing,
+		Chroot: s.chroot, ExistingChroot: s.settings.Existing, ForwardOnly: s.settings.Forward,
 		Dial: s.settings.Dial, LeaseFraction: s.settings.Fraction, Logger: s.logger,
 	}
 	if s.settings.secured() {

@@ -28,6 +28,7 @@ type Settings struct {
 	Fraction float64
 	File     string
 	Existing bool // the chroot must exist
+	Forward  bool // of WithForwardOnly
 
 	// Of a lock.
 	Handover   int

@@ -23,7 +23,8 @@ type Client struct {
 
 	granted atomic.Int64 // the session timeout that the servers granted last, a time.Duration; 0 before that
 
-	madeChroot atomic.Bool // it has been logged
+	madeChroot atomic.Bool  // it has been logged
+	seen       atomic.Int64 // the greatest zxid that an answer in any of its sessions has told
 
 	identity *identity
 	unknown  unknownOps
@@ -98,7 +99,7 @@ func (c *Client) run() {
 		began = time.Now()
 		e, err := c.open(n)
 		if err != nil {
-			c.refuse(err)
+			c.refuse(refusedUs, err)
 			return
 		}
 		select {
@@ -152,6 +153,9 @@ func (c *Client) open(n int64) (*Epoch, error) {
 	}
 	e.events = events
 	e.heartbeat()
+	if !e.ahead() {
+		e.Go(e.prove)
+	}
 	return e, nil
 }
 
@@ -167,7 +171,7 @@ func (c *Client) Epoch(ctx context.Context) (*Epoch, error) {
 			return nil, refused
 		case state == Closed:
 			return nil, ErrClosed
-		case state == Connected && e != nil && e.Connection() != 0 && e.Cause() == nil:
+		case state == Connected && e != nil && e.Connection() != 0 && e.Cause() == nil && e.ahead():
 			return e, nil // in all other cases a change is on its way, which closes moved
 		}
 		select {
@@ -188,8 +192,11 @@ func (c *Client) Current() *Epoch {
 	return c.entered
 }
 
-// refuse records that another attempt would be refused, too.
-func (c *Client) refuse(err error) {
+// refusedUs is the log message of a client that the servers refuse.
+const refusedUs = "the servers refuse this client"
+
+// refuse records that another attempt would be refused, too. what says by whom, for the log.
+func (c *Client) refuse(what string, err error) {
 	c.mu.Lock()
 	if c.refused == nil {
 		c.refused = err
@@ -201,7 +208,7 @@ func (c *Client) refuse(err error) {
 	if e != nil {
 		e.lose(err)
 	}
-	c.cfg.Logger.Error("the servers refuse this client", "error", err) // it may be slow, so holders are told first
+	c.cfg.Logger.Error(what, "error", err) // it may be slow, so holders are told first
 }
 
 // Refused is why the servers refuse this client for good; nil if they do not.

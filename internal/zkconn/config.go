@@ -27,6 +27,7 @@ type Config struct {
 	Secure         func(ctx context.Context, raw net.Conn, host string) (net.Conn, error)
 	Chroot         string  // of the paths of its user; "" for none. All paths here are whole ones
 	ExistingChroot bool    // refuse to make the chroot
+	ForwardOnly    bool    // end with ErrBackwards if the servers have lost transactions
 	LeaseFraction  float64 // of the timeout, after which leases end; 0 for all of it
 	Logger         *slog.Logger
 	// OnSession is called for every new session before it is used, and again at each connect of the session.

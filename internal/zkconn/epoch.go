@@ -29,6 +29,7 @@ type Epoch struct {
 	seen       atomic.Int64 // the greatest zxid that an answer has told
 	ambiguous  ambiguousCreates
 	xids       atomic.Uint32 // of our own requests, over all connections: see wire.expect
+	compared   atomic.Bool   // see ahead
 	narrow     atomic.Bool   // a connection was cut because it did not take a small request at once: see writeLimit
 
 	over chan struct{} // closed when the session has ended or can no longer be proved alive

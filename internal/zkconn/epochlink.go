@@ -3,6 +3,7 @@ package zkconn
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -64,7 +65,7 @@ func (e *Epoch) refused(r connectReply, err error) {
 		e.passwd = r.passwd // so that the session can be ended on the servers
 	}
 	e.mu.Unlock()
-	e.client.refuse(err)
+	e.client.refuse(refusedUs, err)
 }
 
 // demanded is called when a server demands that the client authenticate. It has made the session, but grants it
@@ -73,7 +74,7 @@ func (e *Epoch) demanded(w *wire) error {
 	err := fmt.Errorf("%w: %s demands that clients authenticate (its enforce.auth.schemes or sessionRequireClientSASLAuth): "+
 		"use WithAuth with a scheme that it asks for; SASL is not supported", ErrAuth, w.addr)
 	e.nothingRemains()
-	e.client.refuse(err)
+	e.client.refuse(refusedUs, err)
 	return err
 }
 
@@ -83,9 +84,15 @@ func (e *Epoch) Seen() int64 { return e.seen.Load() }
 
 // see notes the zxid of an answer; events have none.
 func (e *Epoch) see(zxid int64) {
+	raise(&e.seen, zxid)
+	raise(&e.client.seen, zxid)
+}
+
+// raise makes n at least least.
+func raise(n *atomic.Int64, least int64) {
 	for {
-		seen := e.seen.Load()
-		if zxid <= seen || e.seen.CompareAndSwap(seen, zxid) {
+		now := n.Load()
+		if least <= now || n.CompareAndSwap(now, least) {
 			return
 		}
 	}

@@ -162,10 +162,13 @@ func (w *wire) expect(r *sentRequest) (xid int32, ok bool) {
 }
 
 // replied handles the answer to a request. An answer to the client library's own request is passed on to it.
-func (w *wire) replied(xid, code int32, body []byte) error {
+func (w *wire) replied(xid int32, zxid int64, code int32, body []byte) error {
 	r, err := w.takeOut(xid)
 	if r == nil {
 		return err
+	}
+	if err == nil && changed(r.op, code) {
+		err = w.epoch.compare(zxid)
 	}
 	if err == nil && code == 0 {
 		if err = checkReply(r.op, body); err != nil {

@@ -127,7 +127,7 @@ func (w *wire) skip(n int64) error {
 	r := jute.Decode(header)
 	xid, zxid := r.Int32(), r.Int64()
 	w.epoch.see(zxid)
-	return w.replied(xid, codeTooLong, nil)
+	return w.replied(xid, zxid, codeTooLong, nil)
 }
 
 // pass makes the frame available to the client library. It is called in the goroutine of the
@@ -223,7 +223,7 @@ func (w *wire) received(body []byte) error {
 	case xid == xidAuth && w.epoch.client.identity.answered(w, code):
 		return nil // the client library did not ask for this
 	default:
-		return w.replied(xid, code, r.Rest())
+		return w.replied(xid, zxid, code, r.Rest())
 	}
 	w.pass()
 	return nil
