@@ -215,7 +215,7 @@ func (w *work) differing(program string, r *result) (names []string, good bool) 
 }
 
 func (w *work) execute(program string, args ...string) ([]byte, error) {
-	cmd := exec.Command(program, append([]string{"-test.short", "-test.timeout=100s"}, args...)...)
+	cmd := exec.Command(program, append([]string{"-test.short", "-test.timeout=5m"}, args...)...)
 	cmd.Dir = w.dir
 	return cmd.CombinedOutput()
 }
