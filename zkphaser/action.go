@@ -3,6 +3,7 @@ package zkphaser
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
@@ -39,7 +40,9 @@ func (p *Phaser) act(ctx context.Context, e *zkconn.Epoch, phase int) (next *sta
 	go func() {
 		o := outcome{err: errors.New("zkphaser: the function of WithOnAdvance has not returned")}
 		defer func() {
-			o.panicked = recover()
+			if o.panicked = recover(); o.panicked != nil { // it goes on in another goroutine, without its traceback
+				p.at.Logger().Error("the function of WithOnAdvance panicked", "path", p.path, "panic", o.panicked, "stack", string(debug.Stack()))
+			}
 			select {
 			case out <- o:
 			case <-left:
