@@ -123,6 +123,14 @@ chaos: compiler zookeeper network ## a demo on three real servers while they are
 	MENAGERIE_REQUIRE_ENSEMBLE=1 MENAGERIE_CHAOS=$(CHAOS) MENAGERIE_CHAOS_SEED=$(CHAOS_SEED) \
 		$(GO) test -race -count=$(COUNT) -timeout=1h -v -run 'TestDemoIsRightThroughChaosAmongThreeRealServers' $(TESTFLAGS) ./cmd/menagerie
 
+# How many rounds "make leader-cuts" plays, a minute each.
+ROUNDS ?= 12
+
+.PHONY: leader-cuts
+leader-cuts: zookeeper network ## the leader of three real servers is cut off while it answers holders: 12 rounds with session timeouts of 4, 10 and 15 s
+	MENAGERIE_REQUIRE_ENSEMBLE=1 MENAGERIE_LEADER_CUTS=$(ROUNDS) \
+		$(GO) test -count=$(COUNT) -timeout=1h -v -run 'TestALeaseEndsBeforeTheNextGrantWhenARealLeaderIsCutOff' $(TESTFLAGS) ./internal/ensemble
+
 .PHONY: examples
 examples: ## run all examples, also the one that uses SQLite, which takes a minute to compile
 	MENAGERIE_EXAMPLES=all $(GO) -C examples test -count=1 -v ./...

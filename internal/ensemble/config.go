@@ -19,6 +19,10 @@ type Config struct {
 	// Tick is ZooKeeper's tickTime, by default 500 ms. The shortest session timeout is two ticks.
 	Tick time.Duration
 
+	// SyncLimit is for how many ticks a follower or the leader waits for the other, by default 10: so that the
+	// ensemble has replaced a frozen leader after five seconds.
+	SyncLimit int
+
 	// MaxSessionTimeout is the longest session timeout that the servers grant, by default 60 s.
 	MaxSessionTimeout time.Duration
 
@@ -70,6 +74,12 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Tick < time.Millisecond {
 		return c, fmt.Errorf("ensemble: a tick of %v is shorter than one millisecond", c.Tick)
 	}
+	if c.SyncLimit == 0 {
+		c.SyncLimit = 10
+	}
+	if c.SyncLimit < 0 {
+		return c, fmt.Errorf("ensemble: a sync limit of %d ticks", c.SyncLimit)
+	}
 	if c.MaxSessionTimeout == 0 {
 		c.MaxSessionTimeout = time.Minute
 	}
@@ -91,13 +101,9 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// How long, in ticks, a follower may take to join and may stay silent. Joining is generous, because
-// it competes with the start of three virtual machines; silence is not, so that the ensemble has
-// replaced a frozen leader after five seconds.
-const (
-	initLimitTicks = 60
-	syncLimitTicks = 10
-)
+// initLimitTicks is how long, in ticks, a follower may take to join. That is generous, because
+// it competes with the start of three virtual machines.
+const initLimitTicks = 60
 
 // file renders the zoo.cfg of one server. Keys that ZooKeeper does not know itself become the system
 // properties zookeeper.KEY.
@@ -106,7 +112,7 @@ func (c Config) file(id int, dataDir string, ports []int) string {
 	line := func(key string, value any) { fmt.Fprintf(&b, "%s=%v\n", key, value) }
 	line("tickTime", c.Tick.Milliseconds())
 	line("initLimit", initLimitTicks)
-	line("syncLimit", syncLimitTicks)
+	line("syncLimit", c.SyncLimit)
 	line("minSessionTimeout", 2*c.Tick.Milliseconds())
 	line("maxSessionTimeout", c.MaxSessionTimeout.Milliseconds())
 	line("dataDir", filepath.ToSlash(dataDir)) // a backslash is an escape in a properties file

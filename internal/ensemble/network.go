@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os/exec"
 	"strings"
 	"sync"
@@ -128,6 +129,19 @@ func (e *Ensemble) StartClient(cmd *exec.Cmd) error {
 	}
 	cmd.SysProcAttr = serverAttributes()
 	return p.do(cmd.Start)
+}
+
+// DialContext opens a connection from where [Ensemble.StartClient] starts processes. The address has numbers, no
+// names. One attempt waits for another, so an attempt at a server that the clients are cut off from holds all up.
+func (e *Ensemble) DialContext(ctx context.Context, network, addr string) (conn net.Conn, err error) {
+	dial := func() error {
+		conn, err = new(net.Dialer).DialContext(ctx, network, addr)
+		return err
+	}
+	if e.network == nil {
+		return conn, dial()
+	}
+	return conn, e.network.places[0].do(dial) // a socket belongs to where it was made
 }
 
 // Networks tells whether the servers are in networks of their own.
