@@ -7,6 +7,10 @@
 // ([Lease.Done]), carries a fencing token ([Lease.Token]) and guards writes to
 // ZooKeeper ([Lease.Guard]).
 //
+// The holder is told before the servers can grant the lock to another, on the condition that the session timeout is 10 s or
+// more with the servers' usual tickTime of 2 s, or six ticks or more with another. The default is 15 s. With less that may
+// fail while their leader is cut off: docs/guarantees.md has the margins, and the values for [WithLeaseFraction].
+//
 // A distributed lock cannot stop a paused process from going on as if it
 // still held the lock. docs/guarantees.md says what the package promises, and what only
 // fencing can give.

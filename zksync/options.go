@@ -21,7 +21,9 @@ type Option session.Option
 
 // WithTimeout asks for a session timeout; the default is 15 s. The servers have limits of their
 // own: [Session.Timeout] tells what they granted. The locks of a crashed
-// holder are free after that time plus one server tick at the latest.
+// holder are free after that time plus one server tick at the latest. With less than 10 s, or six ticks if the
+// servers' tickTime is not 2 s, a holder may be told of a loss after the next grant if their leader is cut off:
+// docs/guarantees.md has a table.
 func WithTimeout(d time.Duration) Option {
 	return session.ForSession("WithTimeout", func(s *session.Settings) {
 		if d < time.Millisecond || d > 24*time.Hour {
@@ -116,7 +118,8 @@ func WithTracer(t Tracer) Option {
 // given fraction of the session timeout after the newest request that the servers
 // acknowledged. The contract "the client stops after five missed heartbeats, the servers free
 // after ten" is 0.5. Waiters lose their place in the queue at the same time. The
-// session sends proof that it lives at least three times in that span. The fraction is above 0 and at
+// session sends proof that it lives at least three times in that span. docs/guarantees.md says which fraction a short
+// timeout needs while the servers' leader is cut off. The fraction is above 0 and at
 // most 1, the default.
 func WithLeaseFraction(f float64) Option {
 	return session.ForSession("WithLeaseFraction", func(s *session.Settings) {

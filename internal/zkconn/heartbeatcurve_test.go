@@ -19,7 +19,7 @@ import (
 )
 
 // curveTimeout is the session timeout of the curve.
-const curveTimeout = 10 * time.Second
+const curveTimeout = 15 * time.Second
 
 // traffic counts the frames that clients write.
 type traffic struct{ syncs, pings, others atomic.Int64 }

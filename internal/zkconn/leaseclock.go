@@ -70,6 +70,31 @@ func leaseSpan(timeout time.Duration, fraction float64) time.Duration {
 	return max(span, 0)
 }
 
+// A leader that is cut off from its followers answers until it steps down. They notice after the sync limit, elect
+// another, and that one gives each session its whole timeout T again. The old leader answers for up to one and a half ticks
+// longer than they wait: the limits of both count from the last packet that came, at most half a tick before the
+// cut, and the leader looks at its own once in a tick (Leader.lead and LearnerHandler.synced of ZooKeeper). We allow for two.
+// So a lease must end within T, less two ticks, of the newest answer.
+//
+// Leader proof is a lag and a heartbeat old at least. So it ends a lease within 0.95 T - T/4 - T/16 of the newest answer, which is
+// early enough from six ticks on. With five heldSpan ends it a little earlier. With fewer a lease would end soon after
+// each loss of the connection: there the promise is not kept (docs/guarantees.md has a table).
+//
+// Nothing tells a client how long a tick is: it is taken for the usual one.
+const (
+	usualTick  = 2 * time.Second
+	deposedFor = 2 * usualTick // how much longer a deposed leader answers than its followers wait
+	leastHeld  = 5 * usualTick
+)
+
+// heldSpan is how long a lease outlives the newest answer at most, whatever is proved.
+func heldSpan(timeout time.Duration) time.Duration {
+	if timeout < leastHeld {
+		return leaseSpan(timeout, 0)
+	}
+	return leaseSpan(timeout, 0) - deposedFor
+}
+
 // start notes a new connection: the handshake that was sent at sent was answered.
 // The leader takes part in every handshake, so that is proof by itself. The
 // leader may shrink the timeout, so the new span counts from here on.
@@ -82,6 +107,7 @@ func (c *leaseClock) start(sent time.Time, timeout time.Duration, fraction float
 	now := time.Now()
 	c.heard, c.proved, c.recent = sent, sent, []answeredRequest{{sent, now, true}}
 	c.span, c.term, c.lag = leaseSpan(timeout, fraction), leaseSpan(timeout, 0), timeout/4
+	c.held = heldSpan(timeout)
 	c.beats, c.trip = timeout/beatsPerTimeout, now.Sub(sent)
 	c.tell()
 	if c.timer == nil {
@@ -217,7 +243,7 @@ func (c *leaseClock) depend() (ok bool, more <-chan struct{}) {
 	defer c.unlock()
 	now := time.Now()
 	flows := c.proof(now) >= c.enough() && c.trip <= c.lag/2 || now.Sub(c.since) >= c.lag+2*c.trip+3*c.interval()
-	if !c.over && c.timer != nil && flows && c.left(now) > 0 && c.proof(now) > 0 {
+	if !c.over && c.timer != nil && flows && c.left(now) > 0 && c.dependable(now) > 0 {
 		c.needs++
 		c.timer.Reset(c.left(now))
 		return true, nil
@@ -282,7 +308,7 @@ func (c *standing) left(now time.Time) time.Duration {
 	left := c.span - elapsed(c.heard, now)
 	switch {
 	case c.needs > 0:
-		left = min(left, c.proof(now))
+		left = min(left, c.dependable(now))
 	case c.wants > 0:
 		left = min(left, max(c.proof(now), c.term+c.lag-elapsed(c.since, now)))
 	}
@@ -291,6 +317,11 @@ func (c *standing) left(now time.Time) time.Duration {
 
 // proof is how long the proof that the leader has counted the session still lasts.
 func (c *standing) proof(now time.Time) time.Duration { return c.term - elapsed(c.proved, now) }
+
+// dependable is how long whoever depends on proof may rely on what is known now.
+func (c *standing) dependable(now time.Time) time.Duration {
+	return min(c.proof(now), c.held-elapsed(c.heard, now))
+}
 
 // elapsed is the time from then to now. Linux's monotonic clock stops while the machine is suspended, and the
 // wall clock does not. So the longer of the two times counts. A wall clock that is set back does no harm.

@@ -15,6 +15,8 @@ func TestALeaseLastsTheTimeoutLessATwentiethOfIt(t *testing.T) {
 	require.Equal(t, 5*time.Second, leaseSpan(10*time.Second, 0.5))
 	require.Equal(t, 9500*time.Millisecond, leaseSpan(10*time.Second, 0.99), "a fraction never lengthens it")
 	require.Equal(t, time.Duration(0), leaseSpan(5*time.Millisecond, 0))
+	require.Equal(t, 5500*time.Millisecond, heldSpan(10*time.Second), "two ticks less, for a leader that is cut off")
+	require.Equal(t, 9405*time.Millisecond, heldSpan(9900*time.Millisecond), "too little would be left")
 }
 
 // clock runs a lease clock in a bubble and notes when it fires.
@@ -296,24 +298,24 @@ func depending(t *testing.T, c *leaseClock) {
 	require.True(t, ok)
 }
 
-// The way to the follower stalls from 2 s to 7 s; what was sent meanwhile arrives, and is answered, at once at 7 s. The follower
-// heard nothing after 1 s that it can have reported before it passed the sync on: between two requests that arrive together
+// The way to the follower stalls from 4 s to 14 s; what was sent meanwhile arrives, and is answered, at once at 14 s. The follower
+// heard nothing after 2 s that it can have reported before it passed the sync on: between two requests that arrive together
 // there is no report, however far apart they were sent.
 func TestOnlyWhatWasAnsweredAReportAgoIsProof(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &leaseClock{fire: func() {}}
 		zero := time.Now()
-		c.start(zero, 10*time.Second, 0)
+		c.start(zero, 20*time.Second, 0)
 		defer c.stop()
 		c.require()
 		depending(t, c)
-		time.Sleep(time.Second)
-		c.advance(time.Now(), false) // a ping at 1 s, answered at once
-		time.Sleep(6 * time.Second)
-		c.advance(zero.Add(2*time.Second), false)        // a ping sent at 2 s
-		c.advance(zero.Add(4600*time.Millisecond), true) // a sync sent at 4.6 s
+		time.Sleep(2 * time.Second)
+		c.advance(time.Now(), false) // a ping at 2 s, answered at once
+		time.Sleep(12 * time.Second)
+		c.advance(zero.Add(4*time.Second), false)        // a ping sent at 4 s
+		c.advance(zero.Add(9200*time.Millisecond), true) // a sync sent at 9.2 s
 		require.Zero(t, c.proved.Sub(zero))
 		c.advance(time.Now(), true)
-		require.Equal(t, time.Second, c.proved.Sub(zero))
+		require.Equal(t, 2*time.Second, c.proved.Sub(zero))
 	})
 }

@@ -5,6 +5,7 @@ import "time"
 // standing is what tells how long the session still counts as alive.
 type standing struct {
 	span   time.Duration // how long an answer proves the session alive; whoever depends on leader proof needs that, too
+	held   time.Duration // how long after it the session ends for those who depend on proof
 	term   time.Duration // how long leader proof lasts, from proved on
 	lag    time.Duration // half a tick or more: see above
 	heard  time.Time     // send time of the newest acknowledged request
