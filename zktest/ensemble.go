@@ -32,6 +32,7 @@ type Ensemble struct {
 	zk      *zkserver.Ensemble
 	tb      TB
 	opts    options
+	limit   *limit // of RunEnsemble; nil outside of a bubble
 	servers []*Server
 	elected signals
 	placed  signals // only counts: which member the next session starts at
@@ -46,6 +47,7 @@ func RunEnsemble(t TB, n int, opts ...Option) *Ensemble {
 		t.Fatalf("zktest: RunEnsemble: %d servers", n)
 	}
 	e := newEnsemble(t, n, opts)
+	e.limit = newLimit(t, e.opts.virtualLimit, e.stuck, e.Close)
 	t.Cleanup(e.finish)
 	return e
 }
@@ -86,7 +88,11 @@ func newEnsemble(tb TB, n int, opts []Option) *Ensemble {
 
 func (e *Ensemble) finish() {
 	e.tb.Helper()
-	left := e.leftovers()
+	left := ""
+	if !e.limit.stop() {
+		left = e.leftovers()
+		checkStruck(e.tb, e.servers...)
+	}
 	e.Close()
 	if left != "" {
 		e.tb.Errorf("%s\n%s", leftOver, left)
@@ -112,6 +118,15 @@ func (e *Ensemble) leftovers() string {
 		left += fmt.Sprintf("member %d: %s%s", i, s.faultsText(), s.situation())
 	}
 	return left
+}
+
+// stuck describes all members, for a test that does not end.
+func (e *Ensemble) stuck() string {
+	text := sessionText(e.servers[0].Sessions(), reportedSessions, reportedOwned)
+	for i, s := range e.servers {
+		text += fmt.Sprintf("member %d: %s%s%s", i, s.activeText(), watchText(s.WatchList(), reportedWatches), s.situation())
+	}
+	return text
 }
 
 // Close closes all members. It is idempotent. An ensemble made by [RunEnsemble] need not be closed.

@@ -107,8 +107,15 @@ func (e *Ensemble) OnSessionExpired(f func(id int64, at time.Time)) {
 	}
 }
 
-// Intercept activates a rule on all members, with common counts.
-func (e *Ensemble) Intercept(r *Rule) *Interception { return intercept(r, e.servers...) }
+// Intercept activates a rule on all members, with common counts. See [Server.Intercept].
+func (e *Ensemble) Intercept(r *Rule) *Interception {
+	if e.tb != nil {
+		e.tb.Helper()
+	}
+	in := intercept(r, e.servers...)
+	e.servers[0].expect(in)
+	return in
+}
 
 // InterceptFunc is [Server.InterceptFunc] on all members.
 func (e *Ensemble) InterceptFunc(f func(*Request) Verdict) (remove func()) {
@@ -133,9 +140,13 @@ func all(fs []func()) {
 
 // Partition makes the network between a client and all members lose everything: [Server.Partition] on each.
 func (e *Ensemble) Partition(id int64) (heal func()) {
+	if e.tb != nil {
+		e.tb.Helper()
+	}
+	e.servers[0].stranger("Partition", id)
 	var heals []func()
 	for _, s := range e.servers {
-		heals = append(heals, s.Partition(id))
+		heals = append(heals, s.zk.Block(id, true, true))
 	}
 	return func() { all(heals) }
 }
@@ -153,6 +164,7 @@ func (e *Ensemble) Pin(id int64, i int) (unpin func()) {
 		e.tb.Helper()
 	}
 	e.has("Pin", i)
+	e.servers[0].stranger("Pin", id)
 	var ends []func()
 	for k, s := range e.servers {
 		if k != i {

@@ -56,6 +56,20 @@ func ExampleInterception() {
 	// Output: zk: version conflict
 }
 
+// A rule that has never struck fails the test at its end, because the test has not tested what the rule is for. Here that is right.
+func ExampleRule_Maybe() {
+	TestCreate := func(t *testing.T) {
+		srv := zktest.Run(t)
+		conn := srv.Connect(t, 10*time.Second)
+		srv.Intercept(zktest.On(zktest.Delete, "/**").LoseReply().Maybe()) // clean-up is optional
+		if _, err := conn.Create("/a", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	goTest(TestCreate)
+	// Output: ok
+}
+
 // A function can decide about every request.
 func ExampleVerdict() {
 	srv := zktest.Start()

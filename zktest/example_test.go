@@ -42,6 +42,20 @@ func Example() {
 	// ok
 }
 
+// Three nights of heartbeats take longer than a test may by default.
+func ExampleWithVirtualLimit() {
+	TestNights := func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Run(t, zktest.WithVirtualLimit(100*time.Hour))
+			srv.Connect(t, time.Minute)
+			time.Sleep(72 * time.Hour)
+			zktest.WaitSessions(t, srv, 1)
+		})
+	}
+	goTest(TestNights)
+	// Output: ok
+}
+
 // In a test, Run is all there is to do. What it started ends with the test.
 func ExampleRun() {
 	TestRegister := func(t *testing.T) {

@@ -10,7 +10,11 @@ func (s *Server) Expire(id int64) bool { return s.zk.Expire(id) }
 // ExpireSilently is Expire for a client that is partitioned, so it is not told: its requests
 // do not arrive, and nothing reaches it until heal is called.
 func (s *Server) ExpireSilently(id int64) (heal func()) {
-	heal = s.Partition(id)
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	s.stranger("ExpireSilently", id)
+	heal = s.zk.Block(id, true, true)
 	s.zk.Expire(id)
 	return heal
 }
@@ -29,21 +33,41 @@ func (s *Server) Disconnect(id int64) bool { return s.zk.Disconnect(id) }
 // last until all are healed.
 //
 // The id 0, here and in the other faults of the network, stands for all connections that have no session yet: no
-// new client gets through.
-func (s *Server) Partition(id int64) (heal func()) { return s.zk.Block(id, true, true) }
+// new client gets through. Another id that no session has or had fails the test, here and in those.
+func (s *Server) Partition(id int64) (heal func()) {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	s.stranger("Partition", id)
+	return s.zk.Block(id, true, true)
+}
 
 // DropRequests is half of [Server.Partition]: the server hears nothing from the client.
 func (s *Server) DropRequests(id int64) (heal func()) {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	s.stranger("DropRequests", id)
 	return s.zk.Block(id, true, false)
 }
 
 // DropReplies is half of [Server.Partition]: requests arrive and are applied, but replies and
 // events do not reach the client.
-func (s *Server) DropReplies(id int64) (heal func()) { return s.zk.Block(id, false, true) }
+func (s *Server) DropReplies(id int64) (heal func()) {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	s.stranger("DropReplies", id)
+	return s.zk.Block(id, false, true)
+}
 
 // Delay gives a client's network a latency in each direction, until heal is called, which may be called twice. A later Delay
 // replaces it, and then heal does nothing.
 func (s *Server) Delay(id int64, request, reply time.Duration) (heal func()) {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	s.stranger("Delay", id)
 	return s.zk.Delay(id, request, reply)
 }
 
@@ -125,17 +149,19 @@ func (s *Server) reopen() {
 // SetError makes requests fail with an error code, such as [CodeConnectionLoss], until clear is called: those of the given
 // kinds, or all requests of a client's caller ([Any]). A request that fails so is not applied. Clients stay connected, because
 // requests that they send by themselves do not fail. Earlier rules come first; see [Rule.Error] for errors of single requests.
+// A SetError that no request has met fails the test at its end.
 func (s *Server) SetError(code Code, ops ...Op) (clear func()) { return setError(code, ops, s) }
 
 func setError(code Code, ops []Op, srvs ...*Server) (clear func()) {
 	if len(ops) == 0 {
 		ops = []Op{Any}
 	}
-	var removes []func()
+	var ins []*Interception
 	for _, op := range ops {
-		removes = append(removes, intercept(On(op, "**").Error(code), srvs...).Remove)
+		ins = append(ins, intercept(On(op, "**").Error(code), srvs...))
 	}
-	return func() { all(removes) }
+	srvs[0].expect(ins...)
+	return func() { all(mapped(ins, func(in *Interception) func() { return in.Remove })) }
 }
 
 // SetSequence sets the number that the next sequential node under parent gets. At the limit,

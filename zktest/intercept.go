@@ -13,6 +13,7 @@ import (
 type judge struct {
 	decide func(q *Request, taken bool) (zkserver.Verdict, bool)
 	spent  func() bool // it acts on nothing any more
+	text   func() string
 }
 
 func (s *Server) addJudge(j *judge) {
@@ -98,7 +99,7 @@ func (s *Server) InterceptFunc(f func(*Request) Verdict) (remove func()) {
 		return func() {}
 	}
 	var wrong sync.Once
-	j := &judge{spent: func() bool { return false }, decide: func(q *Request, taken bool) (zkserver.Verdict, bool) {
+	j := &judge{spent: func() bool { return false }, text: func() string { return "an InterceptFunc" }, decide: func(q *Request, taken bool) (zkserver.Verdict, bool) {
 		if taken || q.Op.event() {
 			return zkserver.Verdict{}, false
 		}

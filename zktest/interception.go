@@ -2,6 +2,7 @@ package zktest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -12,6 +13,7 @@ import (
 type Interception struct {
 	srvs []*Server
 	rule Rule
+	at   string // file and line of the caller
 	j    *judge
 
 	mu      sync.Mutex
@@ -30,17 +32,20 @@ type holding struct {
 // rules would act on a request, the earliest does; every rule counts its
 // matches. A rule may be activated several times and counts anew each time.
 //
-// A rule that can never match, for example because its pattern does not start with a slash, fails the test.
+// A rule that can never match, for example because its pattern does not start with a slash, fails the test. So does, at the end of the
+// test, a rule that has never acted, even if it was removed; see [Rule.Maybe].
 func (s *Server) Intercept(r *Rule) *Interception {
 	if s.tb != nil {
 		s.tb.Helper()
 	}
-	return intercept(r, s)
+	in := intercept(r, s)
+	s.expect(in)
+	return in
 }
 
 func intercept(r *Rule, srvs ...*Server) *Interception {
 	in := &Interception{srvs: srvs, changed: make(chan struct{})}
-	in.j = &judge{decide: in.decide, spent: in.spent}
+	in.j = &judge{decide: in.decide, spent: in.spent, text: in.text}
 	if err := r.check(); err != nil {
 		if tb := srvs[0].tb; tb != nil {
 			tb.Helper()
@@ -48,7 +53,7 @@ func intercept(r *Rule, srvs ...*Server) *Interception {
 		srvs[0].errorf("%v", err)
 		return in
 	}
-	in.rule = *r
+	in.rule, in.at = *r, caller()
 	for _, s := range srvs {
 		s.addJudge(in.j)
 	}
@@ -84,6 +89,13 @@ func (in *Interception) spent() bool {
 	defer in.mu.Unlock()
 	_, last := in.rule.span()
 	return in.matched >= last && len(in.held) == 0
+}
+
+// text describes the rule and what it has done.
+func (in *Interception) text() string {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return fmt.Sprintf("%v at %s has matched %d, acted on %d, holds %d", &in.rule, in.at, in.matched, in.fired, len(in.held))
 }
 
 // forget is called when the server has dropped a request that was held.

@@ -48,7 +48,7 @@ func TestWithoutAFaultNoneIsNamedBesideWhatIsLeftOver(t *testing.T) {
 		conn := srv.Connect(t, 10*time.Second)
 		srv.Partition(conn.SessionID())()
 		srv.Freeze()()
-		srv.Intercept(zktest.On(zktest.Any, "**").Hold()).Remove()
+		srv.Intercept(zktest.On(zktest.Any, "**").Hold().Maybe()).Remove()
 		tb.finish()
 		require.Len(t, tb.errors, 1)
 		require.NotContains(t, tb.errors[0], "faults")
@@ -107,7 +107,7 @@ func TestARuleThatIsSpentIsNoFaultAtWork(t *testing.T) {
 		"Nth, met":              {zktest.On(zktest.Create, "**").Nth(1).DelayReply(time.Millisecond), false},
 		"Times, met":            {zktest.On(zktest.Create, "**").Times(1).DelayReply(time.Millisecond), false},
 		"Nth and Times, met":    {zktest.On(zktest.Create, "**").Nth(1).Times(1), false},
-		"Nth, not yet met":      {zktest.On(zktest.Create, "**").Nth(2).LoseReply(), true},
+		"Nth, not yet met":      {zktest.On(zktest.Create, "**").Nth(2).LoseReply().Maybe(), true},
 		"Nth and Times, midway": {zktest.On(zktest.Create, "**").Nth(1).Times(2).DelayReply(time.Millisecond), true},
 		"no end":                {zktest.On(zktest.Create, "**").DelayReply(time.Millisecond), true},
 		"Nth, met, and holds":   {zktest.On(zktest.Exists, "**").Nth(1).Hold(), true},

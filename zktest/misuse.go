@@ -28,6 +28,7 @@ func (o *options) check() error {
 		{"WithContainerInterval", o.cfg.ContainerInterval, 0},
 		{"WithUnusedContainers", o.cfg.ContainerUnused, 0},
 		{"WithHandshakeTimeout", o.cfg.HandshakeTimeout, 0},
+		{"WithVirtualLimit", o.virtualLimit, 1},
 	} {
 		if d.value < d.least {
 			return fmt.Errorf("zktest: %s(%v): want more", d.option, d.value)

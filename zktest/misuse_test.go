@@ -84,6 +84,7 @@ func TestOptionsThatMakeNoSenseFailTheTest(t *testing.T) {
 		"zktest: WithUnusedContainers on a 3.5, which keeps":                           {zktest.WithVersion("3.5"), zktest.WithUnusedContainers(time.Second)},
 		"zktest: WithTick(-1s): want more":                                             {zktest.WithTick(-time.Second)},
 		"zktest: WithUnusedContainers(-1s): want more":                                 {zktest.WithUnusedContainers(-time.Second)},
+		"zktest: WithVirtualLimit(0s): want more":                                      {zktest.WithVirtualLimit(0)},
 		"zktest: WithCommitLatency(-1s): want more":                                    {zktest.WithCommitLatency(-time.Second)},
 		"zktest: session timeouts from 2s to 1s: set WithTimeoutLimits":                {zktest.WithTimeoutLimits(2*time.Second, time.Second)},
 		"zktest: session timeouts from 2h0m0s to 1h0m0s: set WithTimeoutLimits, or a ": {zktest.WithTick(time.Hour)},

@@ -19,15 +19,17 @@ type options struct {
 	tls     *tls.Config
 	verbose func(line string)
 	lenient bool
-	seeded  bool
-	wrong   error // what an option was given that it cannot work with
+
+	virtualLimit time.Duration
+	seeded       bool
+	wrong        error // what an option was given that it cannot work with
 
 	ensemble zkserver.EnsembleConfig
 }
 
 // newOptions returns the defaults as the options change them, or what is wrong with those.
 func newOptions(opts []Option) (options, error) {
-	o := options{cfg: zkserver.Config{Tick: 50 * time.Millisecond, MaxTimeout: time.Hour, Heartbeat: "/"}}
+	o := options{cfg: zkserver.Config{Tick: 50 * time.Millisecond, MaxTimeout: time.Hour, Heartbeat: "/"}, virtualLimit: 24 * time.Hour}
 	for _, opt := range opts {
 		opt(&o)
 	}

@@ -21,6 +21,7 @@ const (
 	reportedOwned    = 10 // ephemerals of one session
 	reportedWatches  = 20
 	reportedRequests = 20
+	reportedRules    = 20
 	reportedData     = 60  // bytes of a node's data, in a tree
 	reportedLine     = 300 // runes of a line
 )
@@ -77,28 +78,58 @@ func (s *Server) leftWatches() string {
 // faultsText lists the faults that are at work. They may be why something is left over: clients that Cleanup has closed
 // could not say so to the server.
 func (s *Server) faultsText() string {
-	faults := s.zk.Deaf()
-	s.netMu.Lock()
-	if s.refusals > 0 {
-		faults = append(faults, "connections are refused")
-	}
-	s.netMu.Unlock()
-	s.mu.Lock()
-	n := 0
-	for _, j := range s.judges {
-		if !j.spent() {
-			n++
-		}
-	}
-	if n > 0 {
+	faults := s.activeFaults()
+	if n := len(s.activeRules()); n > 0 {
 		faults = append(faults, fmt.Sprintf("requests are intercepted (%d)", n))
 	}
-	s.mu.Unlock()
 	if len(faults) == 0 {
 		return ""
 	}
 	return cut("faults still at work, so that the end of a client may not have been heard: "+strings.Join(faults, ", "), reportedLine) +
 		"\n(heal, thaw, restart or remove them at the end of the test)\n"
+}
+
+// activeFaults returns the faults that are at work, without rules.
+func (s *Server) activeFaults() []string {
+	faults := s.zk.Faults()
+	s.netMu.Lock()
+	defer s.netMu.Unlock()
+	if s.refusals > 0 {
+		faults = append(faults, "connections are refused")
+	}
+	return faults
+}
+
+// activeRules returns the rules that are at work: that hold something, or may still act.
+func (s *Server) activeRules() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var rules []string
+	for _, j := range s.judges {
+		if !j.spent() {
+			rules = append(rules, j.text())
+		}
+	}
+	return rules
+}
+
+// activeText lists the faults and rules that are at work, a line each.
+func (s *Server) activeText() string {
+	var b strings.Builder
+	for _, fault := range s.activeFaults() {
+		fmt.Fprintf(&b, "fault: %s\n", fault)
+	}
+	rules := s.activeRules()
+	for _, rule := range rules[:min(len(rules), reportedRules)] {
+		fmt.Fprintf(&b, "rule: %s\n", cut(rule, reportedLine))
+	}
+	tell(&b, len(rules)-reportedRules, "rules")
+	return b.String()
+}
+
+// stuck describes the server, for a test that does not end.
+func (s *Server) stuck() string {
+	return s.activeText() + sessionText(s.Sessions(), reportedSessions, reportedOwned) + watchText(s.WatchList(), reportedWatches) + s.situation()
 }
 
 func (s *Server) tree(limit int) string {

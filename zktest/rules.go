@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -8,7 +9,7 @@ import (
 )
 
 // Rule selects requests and says what happens to them. Make one with [On], narrow it with Nth,
-// Times and Of, give it a verdict with LoseRequest, LoseReply, Duplicate, Delay, DelayReply, Error or
+// Times and Of, allow with Maybe that it never acts, give it a verdict with LoseRequest, LoseReply, Duplicate, Delay, DelayReply, Error or
 // Hold, and pass it to [Server.Intercept]. Hold and Delay combine with another verdict, which then
 // happens on release, and with DelayReply. A rule without a verdict only counts.
 type Rule struct {
@@ -17,6 +18,7 @@ type Rule struct {
 	session int64
 	nth     int
 	times   int
+	maybe   bool
 	verdict zkserver.Verdict
 }
 
@@ -50,6 +52,10 @@ func (r *Rule) Times(k int) *Rule { r.times = k; return r }
 
 // Of restricts the rule to requests of one session.
 func (r *Rule) Of(id int64) *Rule { r.session = id; return r }
+
+// Maybe allows that the rule never acts. A rule with a verdict that has acted on nothing fails the test at its end otherwise: its path
+// is misspelt, or the n-th match never came, and the test has tested nothing.
+func (r *Rule) Maybe() *Rule { r.maybe = true; return r }
 
 // LoseRequest drops the connection; the request is never applied.
 func (r *Rule) LoseRequest() *Rule { return r.then(zkserver.FateRequestLost) }
@@ -104,6 +110,21 @@ func (r *Rule) DelayReply(d time.Duration) *Rule {
 func (r *Rule) Queued() *Rule {
 	r.verdict.Queued = true
 	return r
+}
+
+// String returns how the rule selects requests, as it is written in Go.
+func (r *Rule) String() string {
+	text := fmt.Sprintf("On(%v, %q)", r.op, r.pattern)
+	if r.nth != 0 {
+		text += fmt.Sprintf(".Nth(%d)", r.nth)
+	}
+	if r.times != 0 {
+		text += fmt.Sprintf(".Times(%d)", r.times)
+	}
+	if r.session != 0 {
+		text += fmt.Sprintf(".Of(%s)", hex(r.session))
+	}
+	return text
 }
 
 func (r *Rule) then(f zkserver.Fate) *Rule { r.verdict.Fate = f; return r }

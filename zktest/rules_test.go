@@ -133,7 +133,7 @@ func TestHoldCombinesWithAnotherVerdict(t *testing.T) {
 
 func TestWaitHeldEndsWithItsContext(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
-		in := srv.Intercept(zktest.On(zktest.Create, "/n").Hold())
+		in := srv.Intercept(zktest.On(zktest.Create, "/n").Hold().Maybe())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		require.ErrorIs(t, in.WaitHeld(ctx), context.DeadlineExceeded)

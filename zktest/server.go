@@ -23,7 +23,8 @@ type Server struct {
 	tb   TB     // nil for a server that Start made
 	opts options
 
-	bubble    bool // made in a synctest bubble
+	limit     *limit // of Run; nil outside of a bubble
+	bubble    bool   // made in a synctest bubble
 	elsewhere sync.Once
 	hooked    sync.Once
 
@@ -32,6 +33,7 @@ type Server struct {
 	owners    []*owner // of our own clients
 	log       requestLog
 	judges    []*judge
+	expected  [][]*Interception // of each of them one is to act
 	onExpired []func(int64, time.Time)
 	onCommit  []func(Txn)
 	onFirst   []func(Txn)   // for those that no other member of the ensemble has committed before
@@ -58,6 +60,7 @@ func Run(t TB, opts ...Option) *Server {
 	}
 	s := start(o)
 	s.tb = t
+	s.limit = newLimit(t, o.virtualLimit, s.stuck, s.Close)
 	t.Cleanup(s.finish)
 	return s
 }
@@ -116,7 +119,11 @@ func (s *Server) fatalf(format string, args ...any) {
 // finish is the Cleanup of Run.
 func (s *Server) finish() {
 	s.tb.Helper()
-	left := s.leftovers()
+	left := ""
+	if !s.limit.stop() {
+		left = s.leftovers()
+		checkStruck(s.tb, s)
+	}
 	s.Close()
 	if left != "" {
 		s.tb.Errorf("%s\n%s", leftOver, left)

@@ -123,7 +123,7 @@ func (s *storm) intercept(id int64) {
 		zktest.Any, zktest.Any, zktest.Create, zktest.Delete, zktest.Exists, zktest.GetData, zktest.Multi, zktest.Connect,
 		zktest.Ping, zktest.SetWatches, zktest.CloseSession,
 	}[s.luck.IntN(11)]
-	rule := zktest.On(op, "**")
+	rule := zktest.On(op, "**").Maybe()
 	what := fmt.Sprintf("rule On(%v)", op)
 	put := func(text string, f func()) {
 		what += text

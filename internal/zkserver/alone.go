@@ -128,3 +128,5 @@ func (a alone) thawed() {
 	a.runExpiry()
 	a.armCommit()
 }
+
+func (alone) apart() []string { return nil }

@@ -82,6 +82,19 @@ func (s *Server) newSessionID() int64 {
 	return s.lastSession
 }
 
+// Known tells whether there is or was a session with this id.
+func (s *Server) Known(id int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range s.order.views() {
+		number := int(v.lastSession >> 56)
+		if id > firstSessionID(v.clock.start, number) && id <= v.lastSession {
+			return true
+		}
+	}
+	return false
+}
+
 func firstSessionID(start time.Time, server int) int64 {
 	return int64(uint64(start.UnixMilli())<<24>>8 | uint64(server)<<56)
 }

@@ -212,25 +212,49 @@ func (s *Server) submitCall(c wire.Call, session int64, done chan<- *request) bo
 	return true
 }
 
-// Deaf tells, in words, why clients may not be heard: what a test has done to the server and its network.
-func (s *Server) Deaf() []string {
+// Faults returns, in words, what a test has done to the server and its network, and not ended.
+func (s *Server) Faults() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var why []string
+	var faults []string
 	switch {
 	case s.closed:
-		why = append(why, "the server is closed")
+		faults = append(faults, "the server is closed")
 	case s.stopped:
-		why = append(why, "the server is stopped")
+		faults = append(faults, "the server is stopped")
 	case s.frozen:
-		why = append(why, "the server is frozen")
+		faults = append(faults, "the server is frozen")
 	}
+	faults = append(faults, s.order.apart()...)
 	for _, id := range slices.Sorted(maps.Keys(s.links)) {
-		if s.links[id].blockRequests > 0 {
-			why = append(why, fmt.Sprintf("0x%x is partitioned", id))
+		whose := fmt.Sprintf("0x%x", id)
+		if id == 0 {
+			whose = "each new client"
+		}
+		for _, fault := range s.links[id].faults() {
+			faults = append(faults, whose+" "+fault)
 		}
 	}
-	return why
+	return faults
+}
+
+func (l *link) faults() []string {
+	var faults []string
+	switch {
+	case l.blockRequests > 0 && l.blockReplies > 0:
+		faults = append(faults, "is partitioned")
+	case l.blockRequests > 0:
+		faults = append(faults, "is not heard")
+	case l.blockReplies > 0:
+		faults = append(faults, "gets no replies")
+	}
+	if l.latency != nil && *l.latency != (latency{}) {
+		faults = append(faults, fmt.Sprintf("is delayed by %v and %v", l.latency.request, l.latency.reply))
+	}
+	if l.exiles > 0 {
+		faults = append(faults, "is pinned to another member")
+	}
+	return faults
 }
 
 // Walk visits a node and everything below it, parents first, siblings by name, until visit returns false. All of it is one

@@ -153,3 +153,15 @@ func (m *member) revalidate(c *conn, r *request, q wire.ConnectRequest) {
 		m.finishConnect(r)
 	})
 }
+
+// apart returns, in words, which of these faults are at work.
+func (m *member) apart() []string {
+	var faults []string
+	if m.cuts > 0 {
+		faults = append(faults, "the member is isolated")
+	}
+	if m.lags > 0 {
+		faults = append(faults, "the member lags")
+	}
+	return faults
+}

@@ -27,6 +27,7 @@ type order interface {
 	orderer() *Server // who can order a transaction now; nil if nobody can
 	views() []*Server // all servers of the history
 	standing() standing
+	apart() []string // in words, what a test has put between the server and the others
 
 	// What follows is called when the server has been stopped or closed, started again, frozen and thawed.
 	halted()

@@ -28,10 +28,8 @@ func TestASignalOutlastsServersThatThrottle(t *testing.T) {
 		c := zkcond.New(zksync.NewMutex(s, proving.LockPath), proving.CondPath)
 		c.L.Lock()
 		start := time.Now()
-		for _, op := range []zktest.Op{zktest.GetData, zktest.GetChildren, zktest.Multi} {
-			heal := v.Server.SetError(zktest.CodeThrottled, op)
-			time.AfterFunc(5*time.Second, heal)
-		}
+		heal := v.Server.SetError(zktest.CodeThrottled, zktest.GetData, zktest.GetChildren, zktest.Multi)
+		time.AfterFunc(5*time.Second, heal)
 		c.Broadcast()
 		require.GreaterOrEqual(t, time.Since(start), 5*time.Second)
 		c.L.Unlock()

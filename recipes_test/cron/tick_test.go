@@ -97,7 +97,7 @@ func TestTheTicksOfAYearAreMissedInNoTime(t *testing.T) {
 		require.Len(t, all, 3, "the one that was interrupted again")
 		require.WithinDuration(t, all[2].at, all[2].tick.Scheduled, 2*time.Millisecond)
 		require.Equal(t, int(all[2].tick.Scheduled.Sub(all[1].tick.Scheduled)/time.Millisecond)-1, all[2].tick.Missed)
-	})
+	}, zktest.WithVirtualLimit(400*24*time.Hour))
 }
 
 // A tick each hour; the only process is away at one.

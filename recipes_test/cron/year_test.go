@@ -10,6 +10,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkcron"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // A year on two nodes, of which the first one stops in July. In 2000 the clocks of New York were set forward at two on
@@ -50,7 +51,7 @@ func TestEveryNightOfAYearAcrossTheChangesOfTheClocks(t *testing.T) {
 			require.Equal(t, from+i > firsts, e.node == 1)
 		}
 		b.grows(t, "")
-	})
+	}, zktest.WithVirtualLimit(400*24*time.Hour))
 }
 
 func TestATimeThatTheClockSkipsIsNoTickAndOneThatComesTwiceIsTwo(t *testing.T) {
@@ -80,5 +81,5 @@ func TestATimeThatTheClockSkipsIsNoTickAndOneThatComesTwiceIsTwo(t *testing.T) {
 			"30 1 * * * on Apr  2 01:30 -05", "0 3 * * * on Apr  2 03:00 -04",
 			"30 1 * * * on Oct 29 01:30 -04", "30 1 * * * on Oct 29 01:30 -05", "30 2 * * * on Oct 29 02:30 -05", "0 3 * * * on Oct 29 03:00 -05",
 		}, got)
-	})
+	}, zktest.WithVirtualLimit(400*24*time.Hour))
 }

@@ -20,7 +20,7 @@ func stillToCome(t *testing.T, l *zklatch.Latch, want int) {
 	require.Equal(t, want, n)
 }
 
-// The server may catch up at once, or after it has said that the node is not there which says that the latch is closed.
+// The server may catch up at once, or before it is asked for the watch of the node that says that the latch is open.
 func TestAWaitAtALatchIsNotMisledByALaggingServerInItsNextSession(t *testing.T) {
 	for _, between := range []bool{false, true} {
 		t.Run(fmt.Sprintf("catches up between two reads: %t", between), func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestAWaitAtALatchIsNotMisledByALaggingServerInItsNextSession(t *testing.T) 
 				wait := proving.Waits(t.Context(), l.Wait)
 				synctest.Wait()
 				require.True(t, wait.Pending())
-				look := zktest.On(zktest.GetData, proving.LatchPath)
+				look := zktest.On(zktest.SetWatches, proving.LatchPath+"/*")
 				if between {
 					look.Hold()
 				}

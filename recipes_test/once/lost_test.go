@@ -60,8 +60,8 @@ func TestTheNextSessionFindsOutWhatBecameOfAResult(t *testing.T) {
 func TestADeadlineEndsTheSearchForAResult(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		o := zkonce.New(v.Session(), proving.OncePath)
-		v.Server.Intercept(zktest.On(zktest.Create, onceResult).Times(1).LoseReply())
 		for _, limit := range []time.Duration{5 * time.Second, 30 * time.Second} { // before the loss, and after
+			v.Server.Intercept(zktest.On(zktest.Create, onceResult).Times(1).LoseReply())
 			ctx, cancel := context.WithTimeout(context.Background(), limit)
 			start := time.Now()
 			allow := func() {}
@@ -75,7 +75,6 @@ func TestADeadlineEndsTheSearchForAResult(t *testing.T) {
 			v.Within(start, limit+100*time.Millisecond, "DoContext")
 			allow()
 			require.NoError(t, o.Reset(context.Background()))
-			v.Server.Intercept(zktest.On(zktest.Create, onceResult).Times(1).LoseReply())
 		}
 	})
 }

@@ -69,19 +69,15 @@ func TestAWaitGoesOnWhenTheSessionEndsInWhichItRunsTheFunction(t *testing.T) {
 					return zkphaser.New(s, proving.PhaserPath, action).AwaitAdvance(ctx, 0)
 				})
 				v.Quiet()
-				lock := v.Server.Intercept(zktest.On(zktest.Create, proving.PhaserPath+"/action/**").Of(s.ID()).Hold())
-				if !queued {
-					lock.Remove()
+				reach, goOn := func() { <-running }, func() {}
+				if queued {
+					lock := v.Server.Intercept(zktest.On(zktest.Create, proving.PhaserPath+"/action/**").Of(s.ID()).Hold())
+					reach, goOn = func() { require.NoError(t, lock.WaitHeld(context.Background())) }, lock.Remove
 				}
 				v.Server.Expire(dying.ID())
-				if queued {
-					require.NoError(t, lock.WaitHeld(context.Background()))
-				} else {
-					<-running
-				}
+				reach()
 				v.Server.Expire(s.ID())
-				lock.Release()
-				lock.Remove()
+				goOn()
 				hasArrived(v, w, 1)
 			})
 		}

@@ -3,6 +3,7 @@ package phaser_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -82,8 +83,8 @@ func TestAnArrivalAtTheNextPhaseNoticesThatThePhaseIsOver(t *testing.T) {
 	}
 }
 
-// The request of an arrival lies in the queue of a server while its session goes to another one; and it is applied
-// between the two looks with which its party finds out what became of it, because the session comes back.
+// The request of an arrival lies in the queue of a server while its session goes to others; and it is applied while the look is under
+// way with which its party finds out what became of it, because the session comes back.
 func TestAnArrivalThatIsAppliedWhileItsPartyLooksForItStands(t *testing.T) {
 	proving.AmongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
 		s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
@@ -96,14 +97,18 @@ func TestAnArrivalThatIsAppliedWhileItsPartyLooksForItStands(t *testing.T) {
 		gives(0, p.Register)
 		gives(0, other.Register)
 		held := e.Intercept(zktest.On(zktest.Multi, "**").Of(s.ID()).Nth(1).Hold().Queued())
-		second := e.Intercept(zktest.On(zktest.Exists, proving.PhaserPath+"/phase-*/*").Of(s.ID()).Nth(2).Times(3).Hold())
+		look := e.Intercept(zktest.On(zktest.Exists, proving.PhaserPath+"/phase-*/*").Of(s.ID()).Hold())
 		arrives := phase(context.Background(), p.Arrive)
 		require.NoError(t, held.WaitHeld(t.Context()))
 		e.Disconnect(s.ID())
 		time.Sleep(100 * time.Millisecond)
 		proving.ComesBack(t, e, s)
+		require.NoError(t, look.WaitHeld(t.Context())) // where the request lies
+		require.Equal(t, 0, e.At(s.ID()))
 		held.Release()
-		second.Release()
+		synctest.Wait()
+		require.Len(t, e.Server(0).Children(proving.PhaserPath+"/phase-1"), 1, "it is applied")
+		look.Remove()
 		<-arrives.Done
 		require.NoError(t, arrives.Err)
 		require.Equal(t, 0, arrives.phase)

@@ -15,6 +15,7 @@ import (
 	"github.com/go-menagerie/menagerie/zkmap"
 	"github.com/go-menagerie/menagerie/zkqueue"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // invoices numbers invoices.
@@ -237,5 +238,5 @@ func TestAReportIsMadeOnceANightThoughThreeMachinesCould(t *testing.T) {
 			count++
 		}
 		require.Equal(t, 2, count)
-	})
+	}, zktest.WithVirtualLimit(72*time.Hour))
 }

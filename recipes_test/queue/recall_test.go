@@ -325,7 +325,7 @@ func disturb(e *zktest.Ensemble, rng *rand.Rand, sessions []*zksync.Session) {
 				heals, lagging = append(heals, e.Lag(follower)), true
 			}
 		case 8:
-			heals = append(heals, e.Intercept(zktest.On(zktest.Multi, path+"/**").LoseReply().Nth(2).Times(1)).Remove)
+			heals = append(heals, e.Intercept(zktest.On(zktest.Multi, path+"/**").LoseReply().Nth(2).Times(1).Maybe()).Remove)
 		case 9:
 			if !lagging && rng.IntN(3) == 0 && e.Leader() >= 0 {
 				e.ElectLeader(follower)
