@@ -94,7 +94,7 @@ var blows = []blow{
 	{"lose request", fateOf(zktest.Verdict{Fate: zktest.LoseRequest})},
 	{"lose reply", fateOf(zktest.Verdict{Fate: zktest.LoseReply})},
 	{"duplicate", fateOf(zktest.Verdict{Fate: zktest.Duplicate})},
-	{"system error", fateOf(zktest.Verdict{Fate: zktest.Fail, Code: -1})},
+	{"system error", fateOf(zktest.Verdict{Fate: zktest.Fail, Code: zktest.CodeMarshalling})},
 	{"hold", fateOf(zktest.Verdict{Delay: 4 * time.Second})},
 	{"hold and lose reply", fateOf(zktest.Verdict{Delay: 4 * time.Second, Fate: zktest.LoseReply})},
 	{"disconnect before", behind(0, func(sc *scene, id int64) { sc.srv.Disconnect(id) })},

@@ -6,8 +6,8 @@ import "github.com/go-menagerie/menagerie/internal/zkserver/wire"
 // documentation uses, such as "noNode".
 type Code = wire.Code
 
-// The results of requests. Those of the first group come from networks, clients and rules; a
-// server never answers with them.
+// The results of requests. Clients find those of the first group by themselves. No server answers with them, and a rule with one of them
+// fails the test.
 const (
 	CodeConnectionLoss   Code = -4
 	CodeOperationTimeout Code = -7

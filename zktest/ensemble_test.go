@@ -159,7 +159,9 @@ func TestRulesOfAnEnsembleCountOverAllServers(t *testing.T) {
 		mustCreate(t, a, "/a", 0)
 		_, err := b.Create("/b", nil, 0, open)
 		require.ErrorIs(t, err, zk.ErrNoAuth)
-		remove := e.InterceptFunc(func(q *zktest.Request) zktest.Verdict { return zktest.Verdict{Fate: zktest.Fail, Code: -4} })
+		remove := e.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+			return zktest.Verdict{Fate: zktest.Fail, Code: zktest.CodeMarshalling}
+		})
 		_, _, err = a.Exists("/a")
 		require.Error(t, err)
 		remove()

@@ -146,10 +146,10 @@ func (s *Server) reopen() {
 	}
 }
 
-// SetError makes requests fail with an error code, such as [CodeConnectionLoss], until clear is called: those of the given
+// SetError makes requests fail with an error code, such as [CodeNoAuth], until clear is called: those of the given
 // kinds, or all requests of a client's caller ([Any]). A request that fails so is not applied. Clients stay connected, because
 // requests that they send by themselves do not fail. Earlier rules come first; see [Rule.Error] for errors of single requests.
-// A SetError that no request has met fails the test at its end.
+// A code with which no server answers fails the test, and so does, at its end, a SetError that no request has met.
 func (s *Server) SetError(code Code, ops ...Op) (clear func()) { return setError(code, ops, s) }
 
 func setError(code Code, ops []Op, srvs ...*Server) (clear func()) {

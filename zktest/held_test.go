@@ -170,9 +170,9 @@ func TestADelayedHandshake(t *testing.T) {
 
 func TestSetErrorFailsWhatItIsToldUntilItIsCleared(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *zktest.Server, conn *zk.Conn) {
-		restore := srv.SetError(zktest.CodeConnectionLoss, zktest.Create, zktest.Delete)
+		restore := srv.SetError(zktest.CodeThrottled, zktest.Create, zktest.Delete)
 		_, err := conn.Create("/n", nil, 0, open)
-		require.ErrorContains(t, err, "-4")
+		require.ErrorContains(t, err, "-127")
 		_, _, err = conn.Exists("/n")
 		require.NoError(t, err)
 		restore()

@@ -106,12 +106,25 @@ func checkVerdict(v zkserver.Verdict) error {
 	switch {
 	case v.Fate == zkserver.FateFailed && v.Code == wire.CodeOK:
 		return errors.New("zktest: an error with code 0, which is success")
+	case v.Fate == zkserver.FateFailed && !v.Code.Answers():
+		return fmt.Errorf("zktest: an error with code %d (%v), with which no server answers: %s", v.Code, v.Code, instead(v.Code))
 	case v.Queued && !v.Hold:
 		return errors.New("zktest: Queued without Hold or Delay: nothing would wait")
 	case v.Delay < 0 || v.ReplyDelay < 0:
 		return fmt.Errorf("zktest: a delay of %v", min(v.Delay, v.ReplyDelay))
 	}
 	return nil
+}
+
+// instead says how a test gets what it may have meant.
+func instead(c Code) string {
+	switch c {
+	case CodeConnectionLoss:
+		return "a client finds it when its connection breaks; use LoseRequest, LoseReply or Disconnect"
+	case CodeOperationTimeout, -122:
+		return "a client finds it when an answer is late; use Hold or Delay, or the codes CodeThrottled and CodeQuotaExceeded"
+	}
+	return "use one of the constants Code..., such as CodeNoAuth or CodeMarshalling"
 }
 
 // missing fails the test if a function that is to be called later is nil.

@@ -50,6 +50,9 @@ func TestAMisuseFailsTheTestAndNamesTheFix(t *testing.T) {
 			{do: func() { srv.Intercept(zktest.On(zktest.Ping, "/a").LoseReply()).Remove() }, says: `On(ping, "/a") matches nothing: such a request has no path; the pattern is "**"`},
 			{do: func() { srv.Intercept(zktest.On(zktest.Create, "**").Error(0)).Remove() }, says: "an error with code 0, which is success"},
 			{do: func() { srv.SetError(0) }, says: "an error with code 0, which is success"},
+			{do: func() { srv.SetError(zktest.CodeConnectionLoss) }, says: "an error with code -4 (connectionLoss), with which no server answers: a client finds it when its connection breaks; use LoseRequest, LoseReply or Disconnect"},
+			{do: func() { srv.SetError(-7) }, says: "an error with code -7 (operationTimeout), with which no server answers: a client finds it when an answer is late; use Hold or Delay"},
+			{do: func() { srv.Intercept(zktest.On(zktest.Create, "**").Error(-4711)) }, says: "an error with code -4711 (code-4711), with which no server answers: use one of the constants Code..., such as CodeNoAuth or CodeMarshalling"},
 			{do: func() { srv.Intercept(zktest.On(zktest.Create, "**").LoseReply().Queued()).Remove() }, says: "Queued without Hold or Delay"},
 			{do: func() { srv.Intercept(zktest.On(zktest.Create, "**").Delay(-time.Second)).Remove() }, says: "a delay of -1s"},
 			{do: func() { srv.Intercept(zktest.On(zktest.Create, "**").DelayReply(-time.Second)).Remove() }, says: "a delay of -1s"},
@@ -266,7 +269,7 @@ func TestAVerdictThatMakesNoSenseFailsTheTestAndTheRequestRuns(t *testing.T) {
 	t.Parallel()
 	for says, v := range map[string]zktest.Verdict{
 		"zktest: an error with code 0, which is success; an InterceptFunc returned it for create /n":           {Fate: zktest.Fail},
-		"zktest: no Fate has the number 5; an InterceptFunc returned it for create /n":                         {Fate: zktest.Fail + 1, Code: -4},
+		"zktest: no Fate has the number 5; an InterceptFunc returned it for create /n":                         {Fate: zktest.Fail + 1, Code: zktest.CodeMarshalling},
 		"zktest: no Fate has the number -1; an InterceptFunc returned it for create /n":                        {Fate: -1},
 		"zktest: a delay of -1s; an InterceptFunc returned it for create /n":                                   {Delay: -time.Second},
 		"zktest: a delay of -2s; an InterceptFunc returned it for create /n":                                   {DelayReply: -2 * time.Second},

@@ -69,7 +69,7 @@ func (r *Rule) LoseReply() *Rule { return r.then(zkserver.FateReplyLost) }
 func (r *Rule) Duplicate() *Rule { return r.then(zkserver.FateDuplicate) }
 
 // Error answers with an error code, such as [CodeNodeExists], and applies nothing. For
-// Connect every code means that the session is refused as expired.
+// Connect every code means that the session is refused as expired. A code with which no server answers fails the test.
 func (r *Rule) Error(code Code) *Rule {
 	r.verdict.Code = code
 	return r.then(zkserver.FateFailed)

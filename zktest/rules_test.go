@@ -237,7 +237,7 @@ func TestInterceptFuncDecidesAndRulesComeInOrder(t *testing.T) {
 			}
 			return zktest.Verdict{}
 		})
-		second := srv.Intercept(zktest.On(zktest.Create, "**").Error(-4711))
+		second := srv.Intercept(zktest.On(zktest.Create, "**").Error(zktest.CodeQuotaExceeded))
 		_, err := conn.Create("/lost", nil, 0, open)
 		require.ErrorIs(t, err, zk.ErrConnectionClosed)
 		start := time.Now()
@@ -251,6 +251,6 @@ func TestInterceptFuncDecidesAndRulesComeInOrder(t *testing.T) {
 		require.Equal(t, 3, second.Matched())
 		remove()
 		_, err = conn.Create("/n", nil, 0, open)
-		require.ErrorContains(t, err, "-4711")
+		require.ErrorContains(t, err, "-125")
 	})
 }

@@ -148,7 +148,7 @@ func (s *storm) intercept(id int64) {
 	case 3:
 		put(".Duplicate()", func() { rule.Duplicate() })
 	case 4:
-		put(".Error(zktest.CodeConnectionLoss)", func() { rule.Error(zktest.CodeConnectionLoss) })
+		put(".Error(zktest.CodeThrottled)", func() { rule.Error(zktest.CodeThrottled) })
 	}
 	d := time.Duration(1+s.luck.IntN(3000)) * time.Millisecond
 	switch s.luck.IntN(6) {

@@ -30,7 +30,7 @@ func Blows() []Blow {
 		{Name: "duplicate", Verdict: zktest.Verdict{Fate: zktest.Duplicate}},
 		{Name: "hold", Verdict: zktest.Verdict{Delay: 5 * time.Second}},
 		{Name: "hold-then-lose-reply", Verdict: zktest.Verdict{Fate: zktest.LoseReply, Delay: delay}},
-		{Name: "unclear", Verdict: zktest.Verdict{Fate: zktest.Fail, Code: -4}},
+		{Name: "unclear", Verdict: zktest.Verdict{Fate: zktest.Fail, Code: zktest.CodeMarshalling}},
 		{Name: "disconnect", drops: true},
 		{Name: "expire-before", Verdict: zktest.Verdict{Delay: delay}, Deadly: true},
 		{Name: "expire-after", Deadly: true},

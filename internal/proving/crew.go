@@ -36,7 +36,7 @@ func NewCrew(t testing.TB) *Crew {
 			if s.ID() == q.Session && len(c.fates[i]) > 0 {
 				fate := c.fates[i][0]
 				c.fates[i] = c.fates[i][1:]
-				return zktest.Verdict{Fate: fate, Code: -1}
+				return zktest.Verdict{Fate: fate, Code: zktest.CodeMarshalling}
 			}
 		}
 		return zktest.Verdict{}

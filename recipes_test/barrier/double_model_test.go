@@ -110,7 +110,7 @@ func (m *doubleMachine) actions() map[string]func(*rapid.T) {
 			i := m.session(t)
 			f := rapid.SampledFrom([]zktest.Verdict{
 				{Fate: zktest.LoseRequest}, {Fate: zktest.LoseReply}, {Fate: zktest.Duplicate},
-				{Fate: zktest.Fail, Code: -4}, {Delay: 700 * time.Millisecond},
+				{Fate: zktest.Fail, Code: zktest.CodeMarshalling}, {Delay: 700 * time.Millisecond},
 			}).Draw(t, "fate")
 			m.mu.Lock()
 			m.next[m.ss[i].ID()] = append(m.next[m.ss[i].ID()], f)

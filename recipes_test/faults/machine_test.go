@@ -118,7 +118,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			f := rapid.SampledFrom([]zktest.Fate{zktest.LoseRequest, zktest.LoseReply, zktest.Fail}).Draw(t, "fate")
 			c := m.client(t)
 			c.mu.Lock()
-			c.next = append(c.next, zktest.Verdict{Fate: f, Code: -1})
+			c.next = append(c.next, zktest.Verdict{Fate: f, Code: zktest.CodeMarshalling})
 			c.mu.Unlock()
 		},
 		"settle": m.settle,

@@ -101,9 +101,11 @@ func flightBlows() map[string]func(v *proving.Env, q *zktest.Request) zktest.Ver
 			time.AfterFunc(time.Minute, v.Server.Partition(q.Session))
 			return zktest.Verdict{}
 		},
-		"hold for 5s":   func(*proving.Env, *zktest.Request) zktest.Verdict { return zktest.Verdict{Delay: 5 * time.Second} },
-		"restart":       func(v *proving.Env, _ *zktest.Request) zktest.Verdict { go v.Server.Restart(); return zktest.Verdict{} },
-		"an error once": func(*proving.Env, *zktest.Request) zktest.Verdict { return zktest.Verdict{Fate: zktest.Fail, Code: -1} },
+		"hold for 5s": func(*proving.Env, *zktest.Request) zktest.Verdict { return zktest.Verdict{Delay: 5 * time.Second} },
+		"restart":     func(v *proving.Env, _ *zktest.Request) zktest.Verdict { go v.Server.Restart(); return zktest.Verdict{} },
+		"an error once": func(*proving.Env, *zktest.Request) zktest.Verdict {
+			return zktest.Verdict{Fate: zktest.Fail, Code: zktest.CodeMarshalling}
+		},
 		"expired, it says": func(*proving.Env, *zktest.Request) zktest.Verdict {
 			return zktest.Verdict{Fate: zktest.Fail, Code: -112}
 		},

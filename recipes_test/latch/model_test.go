@@ -110,7 +110,7 @@ func (m *latchMachine) actions() map[string]func(*rapid.T) {
 			defer m.mu.Unlock()
 			m.next = rapid.SampledFrom([]zktest.Verdict{
 				{Fate: zktest.LoseRequest}, {Fate: zktest.LoseReply}, {Fate: zktest.Duplicate},
-				{Fate: zktest.Fail, Code: -4}, {Delay: 3 * time.Second},
+				{Fate: zktest.Fail, Code: zktest.CodeMarshalling}, {Delay: 3 * time.Second},
 			}).Draw(t, "fate")
 			m.whose = id
 		},

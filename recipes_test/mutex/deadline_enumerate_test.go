@@ -146,7 +146,7 @@ func (p *plight) goesOn(q *zktest.Request) zktest.Verdict {
 	case "hold":
 		return zktest.Verdict{Hold: p.gate}
 	case "error -1":
-		return zktest.Verdict{Fate: zktest.Fail, Code: -1}
+		return zktest.Verdict{Fate: zktest.Fail, Code: zktest.CodeMarshalling}
 	}
 	return zktest.Verdict{}
 }

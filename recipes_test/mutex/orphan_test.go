@@ -21,9 +21,9 @@ const entries = proving.LockPath + "/*"
 var fates = map[string]func(r *zktest.Rule) *zktest.Rule{
 	"request lost":    (*zktest.Rule).LoseRequest,
 	"reply lost":      (*zktest.Rule).LoseReply,
-	"connection loss": func(r *zktest.Rule) *zktest.Rule { return r.Error(zktest.CodeConnectionLoss) },
-	"server busy":     func(r *zktest.Rule) *zktest.Rule { return r.Error(zktest.CodeOperationTimeout) },
-	"throttled":       func(r *zktest.Rule) *zktest.Rule { return r.Error(-127) },
+	"inconsistency":   func(r *zktest.Rule) *zktest.Rule { return r.Error(zktest.CodeRuntimeInconsistency) },
+	"unknown session": func(r *zktest.Rule) *zktest.Rule { return r.Error(zktest.CodeUnknownSession) },
+	"throttled":       func(r *zktest.Rule) *zktest.Rule { return r.Error(zktest.CodeThrottled) },
 }
 
 func TestAcceptance019ACreateThatGetsNoAnswerLeavesExactlyOneNode(t *testing.T) {
@@ -176,7 +176,7 @@ func TestAcceptance121AListingThatFailsRightAfterTheOwnCreateLeavesNoNode(t *tes
 	fails := map[string]func(r *zktest.Rule) *zktest.Rule{
 		"no permission": func(r *zktest.Rule) *zktest.Rule { return r.Error(zktest.CodeNoAuth) },
 		"bad arguments": func(r *zktest.Rule) *zktest.Rule { return r.Error(zktest.CodeBadArguments) },
-		"internal":      func(r *zktest.Rule) *zktest.Rule { return r.Error(-1) },
+		"internal":      func(r *zktest.Rule) *zktest.Rule { return r.Error(zktest.CodeMarshalling) },
 	}
 	for name, fate := range fates {
 		fails[name] = fate

@@ -135,7 +135,7 @@ func TestARegistrationThatWasGivenUpAndLingersInAServerDoesNotCount(t *testing.T
 				return zktest.Verdict{}
 			}
 			time.AfterFunc(time.Millisecond, cancel)
-			return zktest.Verdict{Fate: zktest.Fail, Code: -4} // its outcome is not known, and it was not made
+			return zktest.Verdict{Fate: zktest.Fail, Code: zktest.CodeMarshalling} // its outcome is not known, and it was not made
 		})
 		registers := phase(ctx, p.Register)
 		require.NoError(t, held.WaitHeld(t.Context()))

@@ -103,13 +103,13 @@ func TestALockWithoutAContextThatIsRefusedSaysSoInTheLog(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		log := new(proving.Log)
 		s := v.Session(log.Option())
-		refused := v.Server.SetError(zktest.Code(-126), zktest.Create)
+		refused := v.Server.SetError(zktest.CodeUnknownSession, zktest.Create)
 		m := zksync.NewMutex(s, "/app/l")
 		locked := make(chan struct{})
 		go func() { m.Lock(); close(locked) }()
 		time.Sleep(time.Minute)
 		require.Equal(t, 1, strings.Count(log.String(), "level=WARN"), log.String())
-		require.Contains(t, log.String(), "the server answered with error -126")
+		require.Contains(t, log.String(), "the server answered with error -12")
 		require.Contains(t, log.String(), "path=/app/l")
 		refused()
 		<-locked

@@ -160,8 +160,8 @@ func (w *World) heal(t *rapid.T, f func()) {
 
 // Fates are what may befall a request; one that is delayed survives its connection.
 var Fates = []zktest.Verdict{
-	{Fate: zktest.LoseRequest}, {Fate: zktest.LoseReply}, {Fate: zktest.Duplicate}, {Fate: zktest.Fail, Code: -1},
-	{Fate: zktest.Fail, Code: -4}, {Delay: 30 * time.Millisecond}, {Delay: 3 * time.Second},
+	{Fate: zktest.LoseRequest}, {Fate: zktest.LoseReply}, {Fate: zktest.Duplicate}, {Fate: zktest.Fail, Code: zktest.CodeMarshalling},
+	{Fate: zktest.Fail, Code: zktest.CodeThrottled}, {Delay: 30 * time.Millisecond}, {Delay: 3 * time.Second},
 	{Delay: 4 * time.Second, Fate: zktest.LoseReply}, {Delay: 20 * time.Millisecond, Fate: zktest.Duplicate},
 }
 

@@ -151,6 +151,19 @@ func (c Code) String() string {
 	return "code" + strconv.Itoa(int(c))
 }
 
+// answers are the codes that servers answer with, of any release. The others are found by clients, or mark a range, or belong to nothing.
+var answers = []Code{
+	CodeOK, CodeRuntimeInconsistency, CodeMarshalling, CodeUnimplemented, CodeBadArguments, CodeUnknownSession,
+	-13, -14, // of a reconfiguration: there is no quorum, or another one is under way
+	CodeNoNode, CodeNoAuth, CodeBadVersion, CodeNoChildrenEphemeral, CodeNodeExists, CodeNotEmpty, CodeSessionExpired, CodeInvalidACL,
+	CodeAuthFailed, CodeSessionMoved,
+	-119, -120, // of a server that is read-only, or has local sessions
+	CodeNoWatcher, CodeReconfigDisabled, CodeAuthDemanded, CodeQuotaExceeded, CodeThrottled,
+}
+
+// Answers tells whether a server ever answers with the code.
+func (c Code) Answers() bool { return slices.Contains(answers, c) }
+
 // EventType is the kind of a watch event.
 type EventType int32
 
