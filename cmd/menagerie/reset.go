@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/layout"
 	rec "github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/wording"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -104,7 +105,7 @@ func (l *look) removal(ctx context.Context, n *node, part func(string) bool) (op
 		switch {
 		case c.stat.EphemeralOwner != 0:
 			who := party(c, "", zksync.Held, 0)
-			return exitWith(exitRefused, "refused: %s is in use by %s%s", n.path, who.who(), forHow(who.since, time.Now()))
+			return exitWith(exitRefused, "refused: %s is in use by %s%s", n.path, who.who(), wording.ForHow(who.since, time.Now()))
 		case !part(c.name()):
 			return exitWith(exitRefused, "refused: %s is no part of it; remove that first", c.path)
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"syscall"
@@ -54,7 +55,7 @@ its clients.`,
 
 // serveOptions makes the server behave as a real one with that tick does.
 func (a *app) serveOptions(tick time.Duration, verbose, extended bool) []zktest.Option {
-	opts := []zktest.Option{zktest.WithTick(tick), zktest.WithTimeoutLimits(2*tick, 20*tick), zktest.WithLogger(a.logger())}
+	opts := []zktest.Option{zktest.WithTick(tick), zktest.WithTimeoutLimits(2*tick, 20*tick), zktest.WithLogger(slog.New(a.teller()))}
 	if extended {
 		opts = append(opts, zktest.WithExtendedTypes())
 	}
