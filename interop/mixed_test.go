@@ -51,6 +51,7 @@ var pairs = []pair{
 	{path: "/mixed/rw", curator: "write", letters: "ABCD", ours: ourWriter},
 	{path: "/mixed/rw", curator: "read", letters: "abcd", ours: ourReader},
 	{path: "/mixed/multi-a", curator: "multi", second: "/mixed/multi-b", letters: "ABCD", ours: ourMulti},
+	{path: "/mixed/order-b", curator: "multi", second: "/mixed/order-a", letters: "ABCD", ours: ourMultiInOrder},
 	{path: "/mixed/election", curator: "selector", letters: "ABCD", ours: ourElection},
 }
 
@@ -77,7 +78,14 @@ func ourReader(s *zksync.Session, path string) func(context.Context, func(contex
 }
 
 func ourMulti(s *zksync.Session, path string) func(context.Context, func(context.Context) error) error {
-	m := zksync.MultiLock(zksync.NewMutex(s, path), zksync.NewMutex(s, strings.Replace(path, "-a", "-b", 1)))
+	return doAll(zksync.MultiLock(zksync.NewMutex(s, path), zksync.NewMutex(s, strings.Replace(path, "-a", "-b", 1))))
+}
+
+func ourMultiInOrder(s *zksync.Session, path string) func(context.Context, func(context.Context) error) error {
+	return doAll(zksync.MultiLockInOrder(zksync.NewMutex(s, path), zksync.NewMutex(s, strings.Replace(path, "-b", "-a", 1))))
+}
+
+func doAll(m *zksync.Multi) func(context.Context, func(context.Context) error) error {
 	return func(ctx context.Context, inside func(context.Context) error) error {
 		return m.Do(ctx, func(ctx context.Context, _ zksync.Leases) error { return inside(ctx) })
 	}

@@ -51,7 +51,10 @@ final class Meetings {
         return (verb, words) -> {
             switch (verb) {
                 case "enter":
-                    member.start();
+                    member.start(); // which only begins to
+                    while (client.checkExists().forPath(path + "/java") == null) {
+                        Thread.sleep(5);
+                    }
                     return "";
                 case "list":
                     return String.join(",", new TreeSet<>(member.getCurrentMembers().keySet()));
