@@ -83,6 +83,9 @@ func (l *Looks) Below(ctx context.Context, e *zkconn.Epoch, kind, path string, r
 		return -1, nil
 	}
 	data, stat, err := e.Get(ctx, path)
+	if errors.Is(err, zkconn.ErrTooLong) { // no data of ours
+		return 0, err
+	}
 	if err == nil {
 		err = owned(ctx, e, use{path, kind}, zkconn.Content{Data: data, Stat: stat}, refuse)
 	}
