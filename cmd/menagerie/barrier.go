@@ -42,7 +42,8 @@ from 0 to N-1 for each process; the last to arrive gets 0. Signals are passed on
 If a process gives up, because of --wait or a signal, it breaks the round: all that wait end
 with 1, and those that arrive later begin a new round. If a process dies, it no longer counts
 when its session has expired. The others go on waiting for another one in its place, so
-you may start it again.
+you may start it again. If the others arrive before, it waits alone: use "menagerie latch" where
+processes may come late.
 
 Without --servers the command uses ` + defaultServers + `.
 

@@ -193,7 +193,7 @@ func (o *object) standing(session string) string {
 
 // awaited reports whether the session waits: in a queue for its turn, elsewhere for the state to change.
 func (o *object) awaited(session string) bool {
-	return o.line(session) != "" || len(o.in(zksync.Held)) == 0 && o.State == "waiting"
+	return o.line(session) != "" || len(o.in(zksync.Held)) == 0 && o.State == "waiting" || o.Kind == "latch" && o.State == "closed"
 }
 
 // gist is the part of standing that does not change with time alone.
