@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/share"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -228,8 +229,16 @@ func (m *holds) owe(o owner, writes, reads int) {
 	}
 }
 
+// made panics if the lock that has m is a zero value.
+func (m *holds) made() {
+	if m == nil {
+		panic(errs.Unmade("a lock", "NewMutex or NewRWMutex"))
+	}
+}
+
 // held is how many levels o holds; none if its hold was lost.
 func (m *holds) held(o owner) (writes, reads int) {
+	m.made()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h := m.of(o)
@@ -262,6 +271,7 @@ func (m *holds) HeldByOwner(ctx context.Context) bool { return m.HoldCountContex
 // Lease is the lease of the calling goroutine's whole hold, or else that of any goroutine of this process that
 // holds the lock, an RWMutex for writing; nil without either. Do not unlock it: that would end all levels.
 func (m *holds) Lease() *zksync.Lease {
+	m.made()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h := m.of(current())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/share"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
@@ -40,13 +41,21 @@ func NewRWMutex(rw *zkrwmutex.RWMutex) *RWMutex {
 	})}
 }
 
+// made is m, which NewRWMutex has made. Of a zero or nil value it panics.
+func (m *RWMutex) made() *RWMutex {
+	if m == nil || m.holds == nil {
+		panic(errs.Unmade("an RWMutex", "NewRWMutex"))
+	}
+	return m
+}
+
 // Lock locks m for writing for the calling goroutine, or counts one level more if that goroutine
 // holds it for writing. A first level blocks and panics like
 // [zkrwmutex.RWMutex.Lock], and costs its requests. A further level returns at once and costs none. If the hold was lost
 // meanwhile, Lock queues anew, and begins a new hold with a first level. It panics with an error that
 // wraps zksync.ErrUpgrade if the goroutine holds m for reading only.
 func (m *RWMutex) Lock() {
-	if err := m.dropIn(m.first(false, false), form{}); err != nil {
+	if err := m.made().dropIn(m.first(false, false), form{}); err != nil {
 		panic(err)
 	}
 }
@@ -54,7 +63,7 @@ func (m *RWMutex) Lock() {
 // RLock locks m for reading for the calling goroutine, or counts one level more if that goroutine
 // holds it for reading or writing. Otherwise it is like Lock.
 func (m *RWMutex) RLock() {
-	if err := m.dropIn(m.first(true, false), form{read: true}); err != nil {
+	if err := m.made().dropIn(m.first(true, false), form{read: true}); err != nil {
 		panic(err)
 	}
 }
@@ -65,13 +74,13 @@ func (m *RWMutex) RLock() {
 // level returns at once and costs none. It fails with zksync.ErrUpgrade
 // if the owner holds m for reading only.
 func (m *RWMutex) LockContext(ctx context.Context) (*zksync.Lease, error) {
-	return m.leased(ctx, m.rw.LockContext, form{})
+	return m.made().leased(ctx, m.rw.LockContext, form{})
 }
 
 // TryLockContext is LockContext without waiting for other owners: a first level fails with
 // zksync.ErrNotAcquired if another owner holds or waits.
 func (m *RWMutex) TryLockContext(ctx context.Context) (*zksync.Lease, error) {
-	return m.leased(ctx, m.rw.TryLockContext, form{try: true})
+	return m.made().leased(ctx, m.rw.TryLockContext, form{try: true})
 }
 
 // RLockContext locks m for reading for the owner in ctx, or else for the calling
@@ -80,25 +89,25 @@ func (m *RWMutex) TryLockContext(ctx context.Context) (*zksync.Lease, error) {
 // exclusive until the lease is unlocked. While a downgrade is under way, RLockContext waits for its
 // end, also in the Try form. Otherwise RLockContext is like LockContext.
 func (m *RWMutex) RLockContext(ctx context.Context) (*zksync.Lease, error) {
-	return m.leased(ctx, m.rw.RLockContext, form{read: true})
+	return m.made().leased(ctx, m.rw.RLockContext, form{read: true})
 }
 
 // TryRLockContext is RLockContext without waiting for other owners.
 func (m *RWMutex) TryRLockContext(ctx context.Context) (*zksync.Lease, error) {
-	return m.leased(ctx, m.rw.TryRLockContext, form{read: true, try: true})
+	return m.made().leased(ctx, m.rw.TryRLockContext, form{read: true, try: true})
 }
 
 // Unlock takes back the calling goroutine's last Lock. The last level releases the
 // lock, or downgrades it if the goroutine still reads. It blocks like [zksync.Lease.Unlock]; a downgrade blocks
 // for at most a second, and ends in the background. An Unlock of a level of a hold that was lost
 // returns at once. Unlock panics if the goroutine does not hold m for writing; if another owner does, the panic names it.
-func (m *RWMutex) Unlock() { m.unlockDropIn("Unlock", "RWMutex", "an RWMutex") }
+func (m *RWMutex) Unlock() { m.made().unlockDropIn("Unlock", "RWMutex", "an RWMutex") }
 
 // RUnlock takes back the calling goroutine's last RLock. It panics if the goroutine does
 // not hold m for reading. Otherwise it is like Unlock.
 func (m *RWMutex) RUnlock() {
 	o := current()
-	m.mu.Lock()
+	m.made().mu.Lock()
 	h := m.of(o)
 	switch {
 	case h != nil && h.reads.dropIn > 0:
@@ -115,12 +124,12 @@ func (m *RWMutex) RUnlock() {
 // TryLock is Lock without waiting for other owners: a first level is like [zkrwmutex.RWMutex.TryLock], a further
 // level succeeds at once. It reports false also if the goroutine holds m for reading only.
 func (m *RWMutex) TryLock() bool {
-	return tried(m.dropIn(m.first(false, true), form{try: true}))
+	return tried(m.made().dropIn(m.first(false, true), form{try: true}))
 }
 
 // TryRLock is RLock without waiting for other owners. Otherwise it is like TryLock.
 func (m *RWMutex) TryRLock() bool {
-	return tried(m.dropIn(m.first(true, true), form{read: true, try: true}))
+	return tried(m.made().dropIn(m.first(true, true), form{read: true, try: true}))
 }
 
 // Do runs f while the owner in ctx, or else the calling goroutine, holds m for writing. The
@@ -129,34 +138,34 @@ func (m *RWMutex) TryRLock() bool {
 // owner holds m for reading only, Do fails with zksync.ErrUpgrade and does not run f. Otherwise Do is like
 // [zkrwmutex.RWMutex.Do].
 func (m *RWMutex) Do(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) error {
-	return scope(ctx, m.LockContext, f)
+	return scope(ctx, m.made().LockContext, f)
 }
 
 // RDo is Do for reading. It may be nested in a hold for reading or writing.
 func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) error {
-	return scope(ctx, m.RLockContext, f)
+	return scope(ctx, m.made().RLockContext, f)
 }
 
 // ReadHoldCount is how many levels of RLock the calling goroutine holds, also those inside a write
 // hold; 0 if the hold was lost.
 func (m *RWMutex) ReadHoldCount() int {
-	_, r := m.held(current())
+	_, r := m.made().held(current())
 	return r
 }
 
 // ReadHoldCountContext is ReadHoldCount for the owner in ctx.
 func (m *RWMutex) ReadHoldCountContext(ctx context.Context) int {
-	_, r := m.held(ownerOf(ctx))
+	_, r := m.made().held(ownerOf(ctx))
 	return r
 }
 
 // Contenders lists the holders and the waiters, like [zkrwmutex.RWMutex.Contenders].
 func (m *RWMutex) Contenders(ctx context.Context) ([]zksync.Contender, error) {
-	return m.rw.Contenders(ctx)
+	return m.made().rw.Contenders(ctx)
 }
 
 // RLocker returns a sync.Locker whose Lock and Unlock are RLock and RUnlock of m.
-func (m *RWMutex) RLocker() sync.Locker { return (*rlocker)(m) }
+func (m *RWMutex) RLocker() sync.Locker { return (*rlocker)(m.made()) }
 
 type rlocker RWMutex
 

@@ -35,13 +35,21 @@ func NewInt64(s *zksync.Session, path string, opts ...zksync.Option) *Int64 {
 	return &Int64{cell.New(at, layout.Int64, false)}
 }
 
+// made is n, which NewInt64 has made. Of a zero or nil value it panics.
+func (n *Int64) made() *Int64 {
+	if n == nil || n.cell == nil {
+		panic(errs.Unmade("an Int64", "NewInt64"))
+	}
+	return n
+}
+
 // Load returns the number, as the server of this session knows it. That is never older than what this object has
 // read or written before, but it may lack the newest changes of other processes. Add of 0 returns the newest.
 //
 // It blocks for the answer, through disconnects and new sessions, until ctx ends. If the session is closed, the error
 // is zksync.ErrClosed. It costs one request, and creates nothing.
 func (n *Int64) Load(ctx context.Context) (int64, error) {
-	now, err := n.cell.Load(ctx)
+	now, err := n.made().cell.Load(ctx)
 	if err == nil {
 		var v int64
 		if v, err = number(n.cell, now); err == nil {
@@ -53,26 +61,26 @@ func (n *Int64) Load(ctx context.Context) (int64, error) {
 
 // Store sets the number to v, also if the data on the servers are no number.
 func (n *Int64) Store(ctx context.Context, v int64) error {
-	return n.wrap("store", n.cell.Do(ctx, &cell.Call{Blind: true, Change: func(cell.Content) (cell.Content, bool, error) {
+	return n.made().wrap("store", n.cell.Do(ctx, &cell.Call{Blind: true, Change: func(cell.Content) (cell.Content, bool, error) {
 		return numeral(v), true, nil
 	}}))
 }
 
 // Swap sets the number to v, and returns what it was before.
 func (n *Int64) Swap(ctx context.Context, v int64) (old int64, err error) {
-	return n.change(ctx, "swap", func(int64) (int64, bool) { return v, true })
+	return n.made().change(ctx, "swap", func(int64) (int64, bool) { return v, true })
 }
 
 // CompareAndSwap sets the number to new if it is old, and reports whether it was.
 func (n *Int64) CompareAndSwap(ctx context.Context, old, new int64) (swapped bool, err error) {
-	was, err := n.change(ctx, "compare-and-swap", func(now int64) (int64, bool) { return new, now == old })
+	was, err := n.made().change(ctx, "compare-and-swap", func(now int64) (int64, bool) { return new, now == old })
 	return err == nil && was == old, err
 }
 
 // Add adds delta to the number, and returns the sum, which wraps around as sums of int64 do. Each Add has a result of
 // its own.
 func (n *Int64) Add(ctx context.Context, delta int64) (new int64, err error) {
-	old, err := n.change(ctx, "add", func(now int64) (int64, bool) { return now + delta, true })
+	old, err := n.made().change(ctx, "add", func(now int64) (int64, bool) { return now + delta, true })
 	if err != nil {
 		return 0, err
 	}

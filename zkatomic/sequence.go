@@ -59,13 +59,21 @@ func NewSequence(s *zksync.Session, path string, opts ...zksync.Option) *Sequenc
 	return q
 }
 
+// made is q, which NewSequence has made. Of a zero or nil value it panics.
+func (q *Sequence) made() *Sequence {
+	if q == nil || q.cell == nil {
+		panic(errs.Unmade("a Sequence", "NewSequence"))
+	}
+	return q
+}
+
 // Next returns the next number. It blocks until the servers confirm or ctx ends, through disconnects and new sessions.
 // If ctx, or the ZooKeeper session, ends before the outcome is known, the error satisfies [zksync.Ambiguous], and a number
 // may be lost. If the session is closed, the error is zksync.ErrClosed. If the path belongs to another type, it is
 // zksync.ErrMisuse. It costs one request for each block, and one more the first time of an object; calls that come while
 // a request is under way share the next one. More processes that reserve blocks at the same time cost more: see [Int64].
 func (q *Sequence) Next(ctx context.Context) (int64, error) {
-	at := q.cell.At
+	at := q.made().cell.At
 	if at.Misuse() == nil && ctx.Err() == nil && !at.Closing() {
 		if n, ok := q.take(); ok {
 			return n, nil

@@ -59,6 +59,14 @@ func NewSlots(s *zksync.Session, path string, n int, opts ...zksync.Option) *Slo
 	return x
 }
 
+// made is x, which NewSlots has made. Of a zero or nil value it panics.
+func (x *Slots) made() *Slots {
+	if x == nil || x.g == nil {
+		panic(errs.Unmade("a Slots", "NewSlots"))
+	}
+	return x
+}
+
 // check refuses another number of slots.
 func (x *Slots) check(t slotTerms) error {
 	if t.Slots != x.n {
@@ -75,7 +83,7 @@ func (x *Slots) check(t slotTerms) error {
 // another type, or has another number of slots, the error is zksync.ErrMisuse. If a part of the nodes was removed, it is
 // zksync.ErrBroken. It costs three requests if a slot is free and nobody waits, and more at the first use.
 func (x *Slots) Acquire(ctx context.Context) (slot int, l *zksync.Lease, err error) {
-	got, err := x.g.Get(ctx, false, func(ctx context.Context, lost func(*queue.Ticket)) (*queue.Ticket, error) {
+	got, err := x.made().g.Get(ctx, false, func(ctx context.Context, lost func(*queue.Ticket)) (*queue.Ticket, error) {
 		t, n, err := x.obtain(ctx)
 		slot = n
 		return t, err

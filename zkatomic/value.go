@@ -31,13 +31,21 @@ func NewValue[T any](s *zksync.Session, path string, opts ...zksync.Option) *Val
 	return &Value[T]{cell.New(session.NewValueAccess((*session.Session)(s), path, opts), layout.Value, true)}
 }
 
+// made is v, which NewValue has made. Of a zero or nil value it panics.
+func (v *Value[T]) made() *Value[T] {
+	if v == nil || v.cell == nil {
+		panic(errs.Unmade("a Value", "NewValue"))
+	}
+	return v
+}
+
 // Load returns the value, as the server of this session knows it; ok is false if there is none. That is never older
 // than what this object has read or written before, but it may lack the newest changes of other processes.
 //
 // It blocks for the answer, through disconnects and new sessions, until ctx ends. If the session is closed, the error
 // is zksync.ErrClosed. It costs one request (three if nobody has used the path), and creates nothing.
 func (v *Value[T]) Load(ctx context.Context) (value T, ok bool, err error) {
-	now, err := v.cell.Load(ctx)
+	now, err := v.made().cell.Load(ctx)
 	if err == nil {
 		value, ok, err = v.decode(now)
 	}
@@ -46,13 +54,13 @@ func (v *Value[T]) Load(ctx context.Context) (value T, ok bool, err error) {
 
 // Store sets the value.
 func (v *Value[T]) Store(ctx context.Context, value T) error {
-	_, err := v.replace(ctx, value, true)
+	_, err := v.made().replace(ctx, value, true)
 	return v.wrap("store", err)
 }
 
 // Swap sets the value, and returns what it was before; ok is false if there was none.
 func (v *Value[T]) Swap(ctx context.Context, value T) (old T, ok bool, err error) {
-	was, err := v.replace(ctx, value, false)
+	was, err := v.made().replace(ctx, value, false)
 	if err == nil {
 		old, ok, err = v.decode(was)
 	}
@@ -61,14 +69,14 @@ func (v *Value[T]) Swap(ctx context.Context, value T) (old T, ok bool, err error
 
 // Delete removes the value. If there is none, it changes nothing.
 func (v *Value[T]) Delete(ctx context.Context) error {
-	_, err := v.change(ctx, false, func(now cell.Content) (cell.Content, bool) { return cell.Content{}, now.OK })
+	_, err := v.made().change(ctx, false, func(now cell.Content) (cell.Content, bool) { return cell.Content{}, now.OK })
 	return v.wrap("delete", err)
 }
 
 // CompareAndSwap sets the value to new if it is old, and reports whether it was. It compares the encoded bytes. No value is
 // equal to none.
 func (v *Value[T]) CompareAndSwap(ctx context.Context, old, new T) (swapped bool, err error) {
-	swapped, err = v.compareAndSwap(ctx, old, new)
+	swapped, err = v.made().compareAndSwap(ctx, old, new)
 	return swapped, v.wrap("compare-and-swap", err)
 }
 
@@ -92,7 +100,7 @@ func (v *Value[T]) compareAndSwap(ctx context.Context, old, new T) (bool, error)
 // error, Update changes nothing, and returns that error as it is. If f returns the value that there is, nothing is
 // written, and no Watch is woken.
 func (v *Value[T]) Update(ctx context.Context, f func(old T, ok bool) (T, error)) (T, error) {
-	u := &update[T]{v: v, f: f}
+	u := &update[T]{v: v.made(), f: f}
 	err := v.cell.At.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error { return v.cell.Change(ctx, e, u) })
 	switch {
 	case errors.Is(err, errOfUser):

@@ -33,7 +33,7 @@ type Snapshot[T any] struct {
 // and so does leaving the loop.
 func (v *Value[T]) Watch(ctx context.Context) iter.Seq2[Snapshot[T], error] {
 	return func(yield func(Snapshot[T], error) bool) {
-		if err := v.cell.Make(ctx); err != nil {
+		if err := v.made().cell.Make(ctx); err != nil {
 			yield(Snapshot[T]{}, v.wrap("watch", err))
 			return
 		}

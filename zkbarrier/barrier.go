@@ -102,6 +102,14 @@ func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Opti
 	return b
 }
 
+// made is b, which NewBarrier has made. Of a zero or nil value it panics.
+func (b *Barrier) made() *Barrier {
+	if b == nil || b.at == nil {
+		panic(errs.Unmade("a Barrier", "NewBarrier"))
+	}
+	return b
+}
+
 // Await arrives, and waits until all parties have arrived. It returns the index of this party's arrival as in Java:
 // Parties()-1 for the first, 0 for the last. With an error the index is -1. If more parties arrive than the barrier
 // has, the late ones are in the next generation.
@@ -122,7 +130,7 @@ func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Opti
 // An arrival costs one request if what the object knows of the barrier is still true. The last party makes two more.
 // Every other party makes two more: one to wait, and one to read how the generation ended.
 func (b *Barrier) Await(ctx context.Context) (index int, err error) {
-	return newBarrierCall(b).await(ctx)
+	return newBarrierCall(b.made()).await(ctx)
 }
 
 // await runs the call, in as many sessions as it takes, and returns its result.
@@ -139,14 +147,14 @@ func (c *barrierCall) await(ctx context.Context) (index int, err error) {
 }
 
 // Parties is the number of parties of the barrier. It sends no request.
-func (b *Barrier) Parties() int { return b.parties }
+func (b *Barrier) Parties() int { return b.made().parties }
 
 // Waiting is the number of parties that wait; 0 if the barrier is broken. It is what the leader of the servers knew
 // at some instant of the call. It blocks for the servers' answers, until ctx ends (the error wraps the context's
 // error) or the session is closed (zksync.ErrClosed). Like Attendance and Broken it creates nothing on the servers,
 // and fails with zksync.ErrMisuse if the path has another kind of barrier.
 func (b *Barrier) Waiting(ctx context.Context) (n int, err error) {
-	err = b.in(ctx, "waiting", func(ctx context.Context, e *zkconn.Epoch) error {
+	err = b.made().in(ctx, "waiting", func(ctx context.Context, e *zkconn.Epoch) error {
 		_, parties, err := b.waiting(ctx, e)
 		n = len(parties)
 		return err
@@ -170,7 +178,7 @@ func (b *Barrier) waiting(ctx context.Context, e *zkconn.Epoch) (st barrierState
 // blocks and fails like Waiting, and also reads the node of each party. While other parties come and go, the
 // barrier may never have had exactly that state.
 func (b *Barrier) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
-	err = b.in(ctx, "attendance", func(ctx context.Context, e *zkconn.Epoch) error {
+	err = b.made().in(ctx, "attendance", func(ctx context.Context, e *zkconn.Epoch) error {
 		arrived, missing = nil, nil
 		st, parties, err := b.waiting(ctx, e)
 		var names []string
@@ -191,7 +199,7 @@ func (b *Barrier) Attendance(ctx context.Context) (arrived, missing []zksync.Own
 // Broken reports whether the barrier is broken, as the leader of the servers knew it at some instant of
 // the call. It blocks and fails like Waiting.
 func (b *Barrier) Broken(ctx context.Context) (broken bool, err error) {
-	err = b.in(ctx, "broken", func(ctx context.Context, e *zkconn.Epoch) error {
+	err = b.made().in(ctx, "broken", func(ctx context.Context, e *zkconn.Epoch) error {
 		v, _, err := b.terms.Ask(ctx, e)
 		broken = v.T.Broken
 		return err
@@ -205,7 +213,7 @@ func (b *Barrier) Broken(ctx context.Context) (broken bool, err error) {
 // session is closed, the error is zksync.ErrClosed.
 func (b *Barrier) Reset(ctx context.Context) error {
 	from := int64(-1)
-	return b.in(ctx, "reset", func(ctx context.Context, e *zkconn.Epoch) error {
+	return b.made().in(ctx, "reset", func(ctx context.Context, e *zkconn.Epoch) error {
 		return b.reset(ctx, e, &from)
 	})
 }

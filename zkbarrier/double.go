@@ -89,6 +89,14 @@ func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Opti
 	return b
 }
 
+// made is b, which NewDoubleBarrier has made. Of a zero or nil value it panics.
+func (b *DoubleBarrier) made() *DoubleBarrier {
+	if b == nil || b.at == nil {
+		panic(errs.Unmade("a DoubleBarrier", "NewDoubleBarrier"))
+	}
+	return b
+}
+
 // Enter returns when n parties have entered, this one among them. It blocks until then or until ctx ends (the error
 // wraps the context's error). A disconnect keeps the party's place.
 //
@@ -106,7 +114,7 @@ func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Opti
 // this party is one of the n. Then it withdraws, and Enter fails with zksync.ErrBroken. A party that may not write to
 // the barrier's nodes gets zk.ErrNoAuth. Enter costs two requests.
 func (b *DoubleBarrier) Enter(ctx context.Context) error {
-	if _, err := b.begin(false); err != nil {
+	if _, err := b.made().begin(false); err != nil {
 		return errs.Wrap("enter", b.path, err)
 	}
 	// enter removes the node of an Enter that failed before it makes a new one.
@@ -141,7 +149,7 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 // closed, the error is zksync.ErrClosed. After an error a second Leave waits again for the others, and Enter
 // begins the next round. Leave costs two requests.
 func (b *DoubleBarrier) Leave(ctx context.Context) error {
-	s, err := b.begin(true)
+	s, err := b.made().begin(true)
 	if err != nil {
 		return errs.Wrap("leave", b.path, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
@@ -52,6 +53,14 @@ func New(l sync.Locker, path string, opts ...zksync.Option) *Cond {
 	return c
 }
 
+// made is c, which New has made. Of a zero or nil value it panics.
+func (c *Cond) made() *Cond {
+	if c == nil || c.at == nil && c.misuse == nil {
+		panic(errs.Unmade("a Cond", "New"))
+	}
+	return c
+}
+
 // within reports whether path is dir or below it: every node there would look like a contender
 // of the lock.
 func within(dir, path string) bool {
@@ -67,7 +76,7 @@ func within(dir, path string) bool {
 // was closed before, or the servers refuse for good. If the session is closed while it waits, it never returns. It costs four requests to begin as the first waiter, three behind others; when woken, one
 // read, those of the lock, and one to use the signal.
 func (c *Cond) Wait() {
-	c.must("wait", func() error {
+	c.made().must("wait", func() error {
 		_, err := c.wait(context.Background(), nil) // the caller has the form without leases
 		return err
 	})
@@ -108,7 +117,7 @@ func (c *Cond) must(op string, f func() error) {
 //
 // It costs the requests of Wait.
 func (c *Cond) WaitContext(ctx context.Context, l *zksync.Lease) (*zksync.Lease, error) {
-	if l == nil && c.misuse == nil {
+	if c.made(); l == nil && c.misuse == nil {
 		return nil, c.wrap("wait", fmt.Errorf("%w: a nil lease; lock before", zksync.ErrMisuse))
 	}
 	again, err := c.wait(ctx, (*lease.Lease)(l))
@@ -122,10 +131,10 @@ func (c *Cond) WaitContext(ctx context.Context, l *zksync.Lease) (*zksync.Lease,
 // signal was sent. Without the lock it may then wake two of those that waited when it was called. It panics with a *zksync.Error if
 // the session was closed before (if meanwhile, it never returns), or the servers refuse for good. It costs one request if nobody waits, else three, and one more without
 // the lock.
-func (c *Cond) Signal() { c.dropIn("signal", false) }
+func (c *Cond) Signal() { c.made().dropIn("signal", false) }
 
 // Broadcast wakes all present waiters. Otherwise it is like Signal.
-func (c *Cond) Broadcast() { c.dropIn("broadcast", true) }
+func (c *Cond) Broadcast() { c.made().dropIn("broadcast", true) }
 
 func (c *Cond) dropIn(op string, all bool) {
 	c.must(op, func() error { return c.signal(context.Background(), c.holder(), all) })
@@ -144,12 +153,12 @@ func (c *Cond) holder() *lease.Lease {
 // ends, the error wraps the context's error, and a waiter may have been woken. If l was lost or released, or belongs to another
 // lock, the error is zksync.ErrLost, zksync.ErrReleased or zksync.ErrMisuse. If the session is closed, it is zksync.ErrClosed.
 func (c *Cond) SignalContext(ctx context.Context, l *zksync.Lease) error {
-	return c.wrap("signal", c.under(ctx, (*lease.Lease)(l), false))
+	return c.made().wrap("signal", c.under(ctx, (*lease.Lease)(l), false))
 }
 
 // BroadcastContext is Broadcast for a lock that is held under l. Otherwise it is like SignalContext.
 func (c *Cond) BroadcastContext(ctx context.Context, l *zksync.Lease) error {
-	return c.wrap("broadcast", c.under(ctx, (*lease.Lease)(l), true))
+	return c.made().wrap("broadcast", c.under(ctx, (*lease.Lease)(l), true))
 }
 
 func (c *Cond) under(ctx context.Context, l *lease.Lease, all bool) error {

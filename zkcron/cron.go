@@ -81,6 +81,14 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Cron {
 	return c
 }
 
+// made is c, which New has made. Of a zero or nil value it panics.
+func (c *Cron) made() *Cron {
+	if c == nil || c.at == nil {
+		panic(errs.Unmade("a Cron", "New"))
+	}
+	return c
+}
+
 // local is the node below which the jobs are, as the user knows it.
 func (c *Cron) local() string { return c.path + "/" + layout.Cron }
 
@@ -89,7 +97,7 @@ func (c *Cron) local() string { return c.path + "/" + layout.Cron }
 // least. The name is that of a node: it must not be empty or have a slash. Every does no I/O, and concerns the calls of
 // Run that begin later. Run reports what is wrong.
 func (c *Cron) Every(name string, d time.Duration, f Func, opts ...JobOption) {
-	c.register(name, f, opts, func(j *job) {
+	c.made().register(name, f, opts, func(j *job) {
 		switch {
 		case d < time.Millisecond: // a tick costs two requests
 			j.refuse("a period of %v; it must be a millisecond at least", d)
@@ -104,7 +112,7 @@ func (c *Cron) Every(name string, d time.Duration, f Func, opts ...JobOption) {
 // in crontab. With a prefix such as "CRON_TZ=Europe/Berlin " the spec is in that time zone; see also [In]. The package
 // comment says what happens when the clocks of a zone change. Otherwise it is like [Cron.Every].
 func (c *Cron) At(name, spec string, f Func, opts ...JobOption) {
-	c.register(name, f, opts, func(j *job) {
+	c.made().register(name, f, opts, func(j *job) {
 		s, text, zone, err := parse(spec, j.zone)
 		if err != nil {
 			j.refuse("the spec %q: %v", spec, err)
@@ -123,7 +131,7 @@ func (c *Cron) At(name, spec string, f Func, opts ...JobOption) {
 // logged. [WithRevision] does not wait. A job that was registered wrongly is zksync.ErrMisuse.
 // docs/cron.md has the requests.
 func (c *Cron) Run(ctx context.Context) error {
-	c.mu.Lock()
+	c.made().mu.Lock()
 	jobs, bad := c.jobs[:len(c.jobs):len(c.jobs)], c.bad
 	c.mu.Unlock()
 	if err := c.at.Misuse(); err != nil {
@@ -161,7 +169,7 @@ func (c *Cron) Last(ctx context.Context, name string) (Record, error) {
 	var r run
 	err := checkName(name)
 	if err == nil {
-		err = c.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		err = c.made().at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 			if err := record.Synced(ctx, e, c.root.Base); err != nil {
 				return err
 			}

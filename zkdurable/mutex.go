@@ -50,6 +50,14 @@ func NewMutex(s *zksync.Session, path string, opts ...zksync.Option) *Mutex {
 	return m
 }
 
+// made is m, which NewMutex has made. Of a zero or nil value it panics.
+func (m *Mutex) made() *Mutex {
+	if m == nil || m.at == nil {
+		panic(errs.Unmade("a Mutex", "NewMutex"))
+	}
+	return m
+}
+
 func (m *Mutex) writers() string              { return m.terms.Base + "/writers" }
 func (m *Mutex) holdNode(t node.Token) string { return m.terms.Base + "/hold-" + t.String() }
 func (m *Mutex) openNode(t node.Token) string { return m.terms.Base + "/open-" + t.String() }
@@ -64,7 +72,7 @@ func (m *Mutex) openNode(t node.Token) string { return m.terms.Base + "/open-" +
 // session (that error satisfies [zksync.Ambiguous]).
 // docs/durable.md has the requests.
 func (m *Mutex) LockContext(ctx context.Context, owner string) (*Hold, error) {
-	a := &acquisition{attempt: attempt{m: m, owner: owner}}
+	a := &acquisition{attempt: attempt{m: m.made(), owner: owner}}
 	return a.obtain(ctx, "lock", a.run)
 }
 
@@ -72,7 +80,7 @@ func (m *Mutex) LockContext(ctx context.Context, owner string) (*Hold, error) {
 // zksync.ErrNotAcquired, or with zksync.ErrMisuse if the owner holds it. It blocks for the servers' answers, and is like
 // LockContext in the rest. It costs two requests if the lock is held, and six if it takes it.
 func (m *Mutex) TryLockContext(ctx context.Context, owner string) (*Hold, error) {
-	a := &acquisition{attempt: attempt{m: m, owner: owner}, try: true}
+	a := &acquisition{attempt: attempt{m: m.made(), owner: owner}, try: true}
 	return a.obtain(ctx, "try-lock", a.run)
 }
 
@@ -85,7 +93,7 @@ func (m *Mutex) TryLockContext(ctx context.Context, owner string) (*Hold, error)
 // If ctx ends, the hold is left to others. It costs
 // four requests; a refusal names who has the hold open, which may cost one more.
 func (m *Mutex) Resume(ctx context.Context, owner string) (*Hold, error) {
-	r := &resumption{attempt: attempt{m: m, owner: owner}, id: node.NewUUID()}
+	r := &resumption{attempt: attempt{m: m.made(), owner: owner}, id: node.NewUUID()}
 	return r.obtain(ctx, "resume", r.run)
 }
 
@@ -96,7 +104,7 @@ func (m *Mutex) Resume(ctx context.Context, owner string) (*Hold, error) {
 // in a new session it asks again. If the session is closed, the error is zksync.ErrClosed. It creates nothing. It costs
 // two requests if the lock is free, and three if it is held.
 func (m *Mutex) Holder(ctx context.Context) (x Holder, err error) {
-	err = m.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	err = m.made().at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		x = Holder{}
 		v, _, err := m.terms.Ask(ctx, e)
 		if err != nil || v.T.Hold == nil {
@@ -121,7 +129,7 @@ func (m *Mutex) Holder(ctx context.Context) (x Holder, err error) {
 // 64 KB, or that is not UTF-8, is zksync.ErrMisuse. It costs three requests; four if no process has the hold open.
 func (m *Mutex) Break(ctx context.Context, token zksync.Token, why string) error {
 	err, doubt := valid("reason", why, 0, maxText), false
-	self := m.at.Content(node.Content{}).Owner
+	self := m.made().at.Content(node.Content{}).Owner
 	x := &ended{ID: node.NewUUID(), By: called(self), Why: why}
 	if err == nil {
 		err = m.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {

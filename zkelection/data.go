@@ -29,7 +29,7 @@ import (
 // Of calls at the same time one is the last. A candidate's node is never sealed, because the next in line would take the change
 // of a sealed node for a release.
 func (e *Election) SetData(ctx context.Context, data []byte) error {
-	return e.wrap("set-data", e.setData(ctx, slices.Clone(data)))
+	return e.made().wrap("set-data", e.setData(ctx, slices.Clone(data)))
 }
 
 func (e *Election) setData(ctx context.Context, data []byte) error {

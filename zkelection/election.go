@@ -86,6 +86,14 @@ func New(s *zksync.Session, path string, self Candidate, opts ...zksync.Option) 
 	return e
 }
 
+// made is e, which New has made. Of a zero or nil value it panics.
+func (e *Election) made() *Election {
+	if e == nil || e.at == nil {
+		panic(errs.Unmade("an Election", "New"))
+	}
+	return e
+}
+
 // Campaign waits until this candidate leads, and returns the lease of the leadership. The lease's
 // Unlock resigns: then the oldest other candidate leads. Its Done closes when the leadership is lost, before the servers can
 // grant it to another.
@@ -95,7 +103,7 @@ func New(s *zksync.Session, path string, self Candidate, opts ...zksync.Option) 
 // that can never succeed fails with zksync.ErrMisuse; it also fails if the servers deny access. After an error it is not a candidate. It costs one
 // request if there is no other candidate.
 func (e *Election) Campaign(ctx context.Context) (*zksync.Lease, error) {
-	l, err := e.lead(ctx, e.grants.Queue().Obtain)
+	l, err := e.made().lead(ctx, e.grants.Queue().Obtain)
 	return (*zksync.Lease)(l), e.wrap("campaign", err)
 }
 
@@ -103,7 +111,7 @@ func (e *Election) Campaign(ctx context.Context) (*zksync.Lease, error) {
 // zksync.ErrNotAcquired. It blocks for the servers' answers, also for a connection, until ctx ends.
 // Its other errors are those of Campaign. It costs two requests if it fails, up to four if it succeeds.
 func (e *Election) TryCampaign(ctx context.Context) (*zksync.Lease, error) {
-	l, err := e.lead(ctx, e.grants.Queue().Try)
+	l, err := e.made().lead(ctx, e.grants.Queue().Try)
 	return (*zksync.Lease)(l), e.wrap("try-campaign", err)
 }
 
@@ -153,7 +161,7 @@ func passing(err error) bool {
 // call. Without one the error is zksync.ErrNoLeader. It blocks for the servers' answers, until ctx ends. Without a connection it waits; in a
 // new session it asks again. If the session is closed, the error is zksync.ErrClosed. It costs three requests.
 func (e *Election) Leader(ctx context.Context) (Candidate, error) {
-	list, err := e.list(ctx, 1)
+	list, err := e.made().list(ctx, 1)
 	if err == nil && len(list) == 0 {
 		err = zksync.ErrNoLeader
 	}
@@ -166,13 +174,13 @@ func (e *Election) Leader(ctx context.Context) (Candidate, error) {
 // Candidates lists the candidates in the order in which they will lead; the first one
 // leads. Otherwise it is like Leader. It costs two requests, and one for each candidate.
 func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
-	list, err := e.list(ctx, math.MaxInt)
+	list, err := e.made().list(ctx, math.MaxInt)
 	return list, e.wrap("candidates", err)
 }
 
 // Contenders lists the candidates as contenders of the queue: see [zksync.Contenders].
 func (e *Election) Contenders(ctx context.Context) ([]zksync.Contender, error) {
-	if err := e.at.Misuse(); err != nil {
+	if err := e.made().at.Misuse(); err != nil {
 		return nil, e.wrap("list", err)
 	}
 	return zksync.Contenders(ctx, e.s, e.path)
@@ -190,7 +198,7 @@ func (e *Election) list(ctx context.Context, limit int) (list []Candidate, err e
 }
 
 // String names the election for messages.
-func (e *Election) String() string { return fmt.Sprintf("election %s", e.path) }
+func (e *Election) String() string { return fmt.Sprintf("election %s", e.made().path) }
 
 func (e *Election) wrap(op string, err error) error {
 	var named *zksync.Error

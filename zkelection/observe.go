@@ -22,7 +22,7 @@ import (
 // the directory is empty. So a change wakes each observer once.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Candidate, error] {
 	return func(yield func(Candidate, error) bool) {
-		o := observer{e: e, yield: yield}
+		o := observer{e: e.made(), yield: yield}
 		err := e.at.In(ctx, o.observe)
 		if !errors.Is(err, errStopped) {
 			yield(Candidate{}, e.wrap("observe", err))

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -49,6 +50,14 @@ func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Flight[T
 	return &Flight[T]{path: path, s: s, opts: slices.Clone(opts), at: at, calls: make(map[string]*call[T])}
 }
 
+// made is f, which New has made. Of a zero or nil value it panics.
+func (f *Flight[T]) made() *Flight[T] {
+	if f == nil || f.at == nil {
+		panic(errs.Unmade("a Flight", "New"))
+	}
+	return f
+}
+
 // Do runs fn, or waits for the present run for this key in this process or another, and returns its result.
 // shared reports whether others got it, too. In the process where fn ran the value is fn's own; elsewhere it is
 // a copy from JSON. The key may be any text.
@@ -79,7 +88,7 @@ func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Flight[T
 // Goroutines that join a waiting process make two reads together if they come within 10 ms: the reads tell
 // whether a result is older than their calls.
 func (f *Flight[T]) Do(ctx context.Context, key string, fn func(ctx context.Context) (T, error)) (v T, err error, shared bool) {
-	c, n, err := f.join(ctx, key, fn)
+	c, n, err := f.made().join(ctx, key, fn)
 	if err != nil {
 		return v, err, false
 	}
@@ -95,7 +104,7 @@ func (f *Flight[T]) Do(ctx context.Context, key string, fn func(ctx context.Cont
 // calls runtime.Goexit, the result is an error.
 func (f *Flight[T]) DoChan(ctx context.Context, key string, fn func(ctx context.Context) (T, error)) <-chan Result[T] {
 	ch := make(chan Result[T], 1)
-	c, n, err := f.join(ctx, key, fn)
+	c, n, err := f.made().join(ctx, key, fn)
 	if err != nil {
 		ch <- Result[T]{Err: err}
 		return ch
@@ -117,7 +126,7 @@ func (f *Flight[T]) DoChan(ctx context.Context, key string, fn func(ctx context.
 // sessions delay it. If the session is closed, the error is zksync.ErrClosed. After an error it is unknown whether
 // the key is forgotten. It costs one request.
 func (f *Flight[T]) Forget(ctx context.Context, key string) error {
-	if err := f.at.Misuse(); err != nil {
+	if err := f.made().at.Misuse(); err != nil {
 		return f.wrap("forget", key, err)
 	}
 	// The write changes the version of the key's node. If that changes during

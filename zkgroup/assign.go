@@ -49,7 +49,7 @@ import (
 // when one leaves. Each item costs five, and three when it moves on undone; the first time some more. A failure costs two more here, and one at each of the
 // others. A waiting worker makes no traffic.
 func (g *Group) Assign(ctx context.Context, m *Membership, items []string, f func(ctx context.Context, item string, l *zksync.Lease) error, opts ...AssignOption) error {
-	a, err := g.newAssignment(m, items, f, opts)
+	a, err := g.checked().newAssignment(m, items, f, opts)
 	if err == nil {
 		err = a.run(ctx)
 	}

@@ -62,6 +62,14 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Group {
 	return g
 }
 
+// checked is g, which New has made. Of a zero or nil value it panics.
+func (g *Group) checked() *Group {
+	if g == nil || g.at == nil {
+		panic(errs.Unmade("a Group", "New"))
+	}
+	return g
+}
+
 func (g *Group) members() string         { return g.terms.Base + "/members" }
 func (g *Group) writers() string         { return g.terms.Base + "/writers" }
 func (g *Group) member(id string) string { return g.members() + "/" + escape(id) }
@@ -110,7 +118,7 @@ type Member struct {
 //
 // It costs two requests, and one for each member; the first use of an object costs two more.
 func (g *Group) Members(ctx context.Context) (all []Member, err error) {
-	err = g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	err = g.checked().at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		all = nil
 		if there, err := g.exists(ctx, e); err != nil || !there {
 			return err
@@ -183,7 +191,7 @@ type View struct {
 // a listing.
 func (g *Group) Watch(ctx context.Context) iter.Seq2[View, error] {
 	return func(yield func(View, error) bool) {
-		err := g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		err := g.checked().at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 			_, err := g.exists(ctx, e)
 			return err
 		})

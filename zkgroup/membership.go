@@ -43,7 +43,7 @@ func taken(id string) func(here bool) error {
 //
 // It costs two requests, and more at the first use.
 func (g *Group) Join(ctx context.Context, me Member) (*Membership, error) {
-	m, err := g.join(ctx, me)
+	m, err := g.checked().join(ctx, me)
 	return m, errs.Wrap("join", g.at.Path, err)
 }
 

@@ -29,6 +29,14 @@ func NewGate(s *zksync.Session, path string, opts ...zksync.Option) *Gate {
 	return &Gate{path: path, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...).Of(layout.Gate)}
 }
 
+// made is g, which NewGate has made. Of a zero or nil value it panics.
+func (g *Gate) made() *Gate {
+	if g == nil || g.at == nil {
+		panic(errs.Unmade("a Gate", "NewGate"))
+	}
+	return g
+}
+
 // Close closes the gate. If the gate is closed already, it changes nothing.
 //
 // It blocks until the servers confirm or ctx ends. If ctx ends, the error wraps the context's error, and it is
@@ -37,7 +45,7 @@ func NewGate(s *zksync.Session, path string, opts ...zksync.Option) *Gate {
 // can happen only if the first request waits in a server that was paused, and the session, which has moved to another
 // server meanwhile, moves back to it. If the session is closed, the error is zksync.ErrClosed. It costs one request.
 func (g *Gate) Close(ctx context.Context) error {
-	return errs.Wrap("close", g.path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	return errs.Wrap("close", g.made().path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		missing := false
 		return record.Insist(ctx, e, func() error {
 			if missing { // made after the pause: until there is the node, somebody may remove it, as it is empty
@@ -65,7 +73,7 @@ func (g *Gate) Open(ctx context.Context) error {
 	// In a later session marked tells which node was to be deleted: its czxid is at
 	// most marked. 0 means that none was marked.
 	marked := int64(0)
-	return errs.Wrap("open", g.path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	return errs.Wrap("open", g.made().path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		// The session of the mark has ended. Either the node was deleted, or only the mark went with its session. A
 		// newer node is of a later Close, which must stay.
 		if marked != 0 {
@@ -106,7 +114,7 @@ func (g *Gate) closedAt(ctx context.Context, e *zkconn.Epoch) (int64, error) {
 // requests, and none when the gate is opened.
 func (g *Gate) Wait(ctx context.Context) error {
 	began := int64(0) // if the node is newer than this, the gate has been open since Wait began
-	return errs.Wrap("wait", g.path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	return errs.Wrap("wait", g.made().path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		if err := record.Synced(ctx, e, g.at.Full(g.path)); err != nil {
 			return err
 		}
@@ -120,7 +128,7 @@ func (g *Gate) Wait(ctx context.Context) error {
 // IsClosed reports whether the gate is closed, as the leader of the servers knew it at some instant of the call. It
 // blocks for the servers' answers, and fails like Wait.
 func (g *Gate) IsClosed(ctx context.Context) (closed bool, err error) {
-	err = g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	err = g.made().at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		at, err := g.closedAt(ctx, e)
 		closed = at != 0
 		return err

@@ -98,6 +98,14 @@ func (l *Latch) first() (terms, []string) {
 	return terms{Total: l.total}, []string{l.counts(), l.closed()}
 }
 
+// made is l, which New has made. Of a zero or nil value it panics.
+func (l *Latch) made() *Latch {
+	if l == nil || l.at == nil {
+		panic(errs.Unmade("a Latch", "New"))
+	}
+	return l
+}
+
 // check refuses a latch of another total.
 func (l *Latch) check(t terms) error {
 	if t.Total != l.total {
@@ -132,7 +140,7 @@ func (l *Latch) in(ctx context.Context, op string, f func(context.Context, *zkco
 // costs one request; the last event costs two.
 func (l *Latch) CountDown(ctx context.Context) error {
 	event := newEvent()
-	return l.in(ctx, "count-down", func(ctx context.Context, e *zkconn.Epoch) error {
+	return l.made().in(ctx, "count-down", func(ctx context.Context, e *zkconn.Epoch) error {
 		return l.countDown(ctx, e, event)
 	})
 }
@@ -284,7 +292,7 @@ func (l *Latch) found(ctx context.Context, e *zkconn.Epoch, founded *int64) (ope
 // processes that wait open the latch within a session timeout.
 func (l *Latch) Wait(ctx context.Context) error {
 	counted := ""
-	err := l.in(ctx, "wait", func(ctx context.Context, e *zkconn.Epoch) error {
+	err := l.made().in(ctx, "wait", func(ctx context.Context, e *zkconn.Epoch) error {
 		err := l.untilOpen(ctx, e)
 		counted = record.Glance(ctx, e, func(ctx context.Context) (string, error) { return l.present(ctx, e) })
 		return err
@@ -380,7 +388,7 @@ func (l *Latch) openIfDone(ctx context.Context, e *zkconn.Epoch) error {
 // to learn of errors. Until the latch opens the session keeps a watch and some memory for each path, and no goroutine. Done costs
 // the requests of one Wait.
 func (l *Latch) Done() <-chan struct{} {
-	l.mu.Lock()
+	l.made().mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.awaited != nil:
@@ -437,7 +445,7 @@ func (l *Latch) learn() {
 // leader of the servers knew at some instant of the call. It blocks for the servers' answers, and
 // fails like Wait. It creates nothing on the servers.
 func (l *Latch) Count(ctx context.Context) (remaining int, err error) {
-	err = l.in(ctx, "count", func(ctx context.Context, e *zkconn.Epoch) error {
+	err = l.made().in(ctx, "count", func(ctx context.Context, e *zkconn.Epoch) error {
 		if err := record.Synced(ctx, e, l.terms.Base); err != nil {
 			return err
 		}

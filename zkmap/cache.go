@@ -46,7 +46,7 @@ type item[K comparable, V any] struct {
 func (m *Map[K, V]) Cached(ctx context.Context) (*Cache[K, V], error) {
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c := &Cache[K, V]{
-		m: m, stop: stop, over: make(chan struct{}),
+		m: m.made(), stop: stop, over: make(chan struct{}),
 		entries: map[string]item[K, V]{}, behind: true, feeds: map[*feed[K, V]]struct{}{},
 	}
 	loaded := make(chan error, 1)

@@ -44,6 +44,14 @@ func New[K comparable, V any](s *zksync.Session, path string, opts ...zksync.Opt
 	return m
 }
 
+// made is m, which New has made. Of a zero or nil value it panics.
+func (m *Map[K, V]) made() *Map[K, V] {
+	if m == nil || m.at == nil {
+		panic(errs.Unmade("a Map", "New"))
+	}
+	return m
+}
+
 // keyed is a table with the rules for its keys.
 func keyed[K comparable](at *session.Access, kind string) (*table.Table, codec.Keys[K]) {
 	keys, err := codec.KeysOf[K]()
@@ -83,7 +91,7 @@ func (m *Map[K, V]) decode(found table.Entry) (V, error) {
 // what this session has seen or written before. What another session has just changed may arrive a moment later, as long as a
 // server can lag behind. To read the newest value, use Update or LoadOrStore. It costs one request.
 func (m *Map[K, V]) Load(ctx context.Context, k K) (v V, ok bool, err error) {
-	err = m.of(ctx, "load", table.FromHere, k, func(ctx context.Context, e *zkconn.Epoch, key string) error {
+	err = m.made().of(ctx, "load", table.FromHere, k, func(ctx context.Context, e *zkconn.Epoch, key string) error {
 		found, err := m.t.Get(ctx, e, key)
 		if err != nil || !found.There {
 			return err
@@ -97,7 +105,7 @@ func (m *Map[K, V]) Load(ctx context.Context, k K) (v V, ok bool, err error) {
 
 // Store sets the value of a key, whatever there is. It costs one request if the key is there, and two if it is not.
 func (m *Map[K, V]) Store(ctx context.Context, k K, v V) error {
-	return m.of(ctx, "store", table.ToExist, k, func(ctx context.Context, e *zkconn.Epoch, key string) error {
+	return m.made().of(ctx, "store", table.ToExist, k, func(ctx context.Context, e *zkconn.Epoch, key string) error {
 		data, err := m.encode(key, v)
 		if err != nil {
 			return err
@@ -109,7 +117,7 @@ func (m *Map[K, V]) Store(ctx context.Context, k K, v V) error {
 // LoadOrStore returns the value of a key, with loaded true. If there is none, it stores v and returns that. It
 // costs one request if it stores, one more for the first key of a bucket, and two if it loads.
 func (m *Map[K, V]) LoadOrStore(ctx context.Context, k K, v V) (actual V, loaded bool, err error) {
-	err = m.of(ctx, "load-or-store", table.ToExist, k, func(ctx context.Context, e *zkconn.Epoch, key string) error {
+	err = m.made().of(ctx, "load-or-store", table.ToExist, k, func(ctx context.Context, e *zkconn.Epoch, key string) error {
 		data, err := m.encode(key, v)
 		if err != nil {
 			return err
@@ -131,7 +139,7 @@ func (m *Map[K, V]) LoadOrStore(ctx context.Context, k K, v V) (actual V, loaded
 // LoadAndDelete removes a key and returns the value that it had; loaded is false if there was none. It costs two requests,
 // and three if there is none.
 func (m *Map[K, V]) LoadAndDelete(ctx context.Context, k K) (v V, loaded bool, err error) {
-	err = m.change(ctx, "load-and-delete", table.FromLeader, k, func(_ string, found table.Entry) (d table.Decision, err error) {
+	err = m.made().change(ctx, "load-and-delete", table.FromLeader, k, func(_ string, found table.Entry) (d table.Decision, err error) {
 		var none V
 		if v, loaded = none, found.There; !loaded {
 			return d, nil
@@ -148,7 +156,7 @@ func (m *Map[K, V]) LoadAndDelete(ctx context.Context, k K) (v V, loaded bool, e
 
 // Delete removes a key, if it is there. It costs one request.
 func (m *Map[K, V]) Delete(ctx context.Context, k K) error {
-	return m.of(ctx, "delete", table.FromLeader, k, func(ctx context.Context, e *zkconn.Epoch, key string) error {
+	return m.made().of(ctx, "delete", table.FromLeader, k, func(ctx context.Context, e *zkconn.Epoch, key string) error {
 		_, err := m.t.Remove(ctx, e, key)
 		return err
 	})
@@ -156,7 +164,7 @@ func (m *Map[K, V]) Delete(ctx context.Context, k K) error {
 
 // Swap sets the value of a key and returns the one before; loaded is false if there was none. It costs two requests.
 func (m *Map[K, V]) Swap(ctx context.Context, k K, v V) (previous V, loaded bool, err error) {
-	err = m.change(ctx, "swap", table.ToExist, k, func(key string, found table.Entry) (table.Decision, error) {
+	err = m.made().change(ctx, "swap", table.ToExist, k, func(key string, found table.Entry) (table.Decision, error) {
 		data, err := m.encode(key, v)
 		if err != nil {
 			return table.Decision{}, err
@@ -177,7 +185,7 @@ func (m *Map[K, V]) Swap(ctx context.Context, k K, v V) (previous V, loaded bool
 // CompareAndSwap sets the value of a key to new if it is old, and reports whether it did. Values are equal if
 // they are encoded as the same bytes. It costs two requests, and three if the value is another one.
 func (m *Map[K, V]) CompareAndSwap(ctx context.Context, k K, old, new V) (swapped bool, err error) {
-	return m.compareAnd(ctx, "compare-and-swap", k, old, func(key string) (table.Decision, error) {
+	return m.made().compareAnd(ctx, "compare-and-swap", k, old, func(key string) (table.Decision, error) {
 		data, err := m.encode(key, new)
 		return table.Decision{Do: table.Put, Data: data}, err
 	})
@@ -185,7 +193,7 @@ func (m *Map[K, V]) CompareAndSwap(ctx context.Context, k K, old, new V) (swappe
 
 // CompareAndDelete removes a key if its value is old, and reports whether it did. It costs as much as CompareAndSwap.
 func (m *Map[K, V]) CompareAndDelete(ctx context.Context, k K, old V) (deleted bool, err error) {
-	return m.compareAnd(ctx, "compare-and-delete", k, old, func(string) (table.Decision, error) { return table.Decision{Do: table.Drop}, nil })
+	return m.made().compareAnd(ctx, "compare-and-delete", k, old, func(string) (table.Decision, error) { return table.Decision{Do: table.Drop}, nil })
 }
 
 func (m *Map[K, V]) compareAnd(ctx context.Context, op string, k K, old V, then func(key string) (table.Decision, error)) (equal bool, err error) {
@@ -210,7 +218,7 @@ func (m *Map[K, V]) compareAnd(ctx context.Context, op string, k K, old V, then 
 func (m *Map[K, V]) Update(ctx context.Context, k K, f func(old V, ok bool) (new V, keep bool, err error)) (V, error) {
 	var result V
 	var failed error // of f
-	err := m.of(ctx, "update", table.ToExist, k, func(ctx context.Context, e *zkconn.Epoch, key string) error {
+	err := m.made().of(ctx, "update", table.ToExist, k, func(ctx context.Context, e *zkconn.Epoch, key string) error {
 		return m.t.Change(ctx, e, key, true, func(found table.Entry) (d table.Decision, err error) {
 			var old V
 			if found.There {

@@ -39,7 +39,7 @@ type Change[K comparable, V any] struct {
 // and the connection is ours; otherwise two for each key, and twice the requests.
 func (m *Map[K, V]) Watch(ctx context.Context) iter.Seq2[Change[K, V], error] {
 	return func(yield func(Change[K, V], error) bool) {
-		for ev, err := range m.t.Follow(ctx, "watch") {
+		for ev, err := range m.made().t.Follow(ctx, "watch") {
 			var c Change[K, V]
 			if err == nil {
 				if !ev.Is {

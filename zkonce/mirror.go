@@ -21,7 +21,7 @@ import (
 // at the same time: see the package comment. A panic of f waits for the servers a second at most; it counts if the
 // session can write it before the lease ends.
 func (o *Once) Do(f func()) {
-	if o.learned() == nil {
+	if o.made().learned() == nil {
 		o.doOnce(f)
 	}
 }

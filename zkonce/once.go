@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/session"
@@ -40,6 +41,14 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Once {
 	return &Once{path: path, m: (*zksync.Mutex)(lock), at: session.NewAccess((*session.Session)(s), path, opts).Without("WithLinger", "WithAsyncUnlock").Of(layout.Once)}
 }
 
+// made is o, which New has made. Of a zero or nil value it panics.
+func (o *Once) made() *Once {
+	if o == nil || o.at == nil {
+		panic(errs.Unmade("a Once", "New"))
+	}
+	return o
+}
+
 // DoContext returns the kept result. If there is none, it runs f, keeps f's result, and returns it. The context of f
 // ends with ctx, and with the lease under which f runs (cause zksync.ErrLost); [Lease] finds that lease.
 //
@@ -59,14 +68,14 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Once {
 //
 // Requests: six if f runs; two for the next call, also of the object that ran f; none once this object has read the result.
 func (o *Once) DoContext(ctx context.Context, f func(ctx context.Context) ([]byte, error)) ([]byte, error) {
-	return o.value(ctx, f, false)
+	return o.made().value(ctx, f, false)
 }
 
 // TryDoContext is like [Once.DoContext], but does not wait while another call runs its function: then it
 // fails with zksync.ErrNotAcquired. It blocks for the servers' answers and for f. If the session is lost
 // before f begins, it fails with zksync.ErrLost.
 func (o *Once) TryDoContext(ctx context.Context, f func(ctx context.Context) ([]byte, error)) ([]byte, error) {
-	return o.value(ctx, f, true)
+	return o.made().value(ctx, f, true)
 }
 
 // value is DoContext, or TryDoContext if try is set.
@@ -88,7 +97,7 @@ func (o *Once) value(ctx context.Context, f func(context.Context) ([]byte, error
 // context's error). Without a connection it waits; in a new session it asks again. If the session is closed, the
 // error is zksync.ErrClosed. It costs at most two requests, none if this object knows the result.
 func (o *Once) Done(ctx context.Context) (bool, error) {
-	r, err := o.kept(ctx)
+	r, err := o.made().kept(ctx)
 	return r != nil, o.wrap("once", err)
 }
 
@@ -97,7 +106,7 @@ func (o *Once) Done(ctx context.Context) (bool, error) {
 // error). It waits through disconnects and lost sessions. If the session is closed, the error is zksync.ErrClosed.
 // It costs the requests of a lock, and one.
 func (o *Once) Reset(ctx context.Context) error {
-	if err := o.at.Misuse(); err != nil {
+	if err := o.made().at.Misuse(); err != nil {
 		return o.wrap("reset", err)
 	}
 	// The next call asks the servers again, whether or not the result was removed.

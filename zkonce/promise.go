@@ -64,6 +64,14 @@ func NewPromise[T any](s *zksync.Session, path string, opts ...zksync.Option) *P
 	return p
 }
 
+// made is p, which NewPromise has made. Of a zero or nil value it panics.
+func (p *Promise[T]) made() *Promise[T] {
+	if p == nil || p.at == nil {
+		panic(errs.Unmade("a Promise", "NewPromise"))
+	}
+	return p
+}
+
 func (p *Promise[T]) pending() string { return p.terms.Base + "/pending" }
 func (p *Promise[T]) writers() string { return p.terms.Base + "/writers" }
 
@@ -76,7 +84,7 @@ func (p *Promise[T]) writers() string { return p.terms.Base + "/writers" }
 // anything is sent. If somebody has removed nodes of the promise by hand, it is zksync.ErrBroken. It costs one request, and none
 // if this object knows that the promise is decided. The first use of a path costs a few more.
 func (p *Promise[T]) Complete(ctx context.Context, v T) (bool, error) {
-	if err := p.at.Misuse(); err != nil {
+	if err := p.made().at.Misuse(); err != nil {
 		return false, errs.Wrap("complete", p.path, err)
 	}
 	data, err := codec.Encode(p.at.Settings.Codec, v, codec.Limit-maxValue)
@@ -89,7 +97,7 @@ func (p *Promise[T]) Complete(ctx context.Context, v T) (bool, error) {
 // Fail says that the value will not come, and why. Otherwise it is like Complete. Each Wait then fails with a *[Failure]. A
 // message of more than 64 KB is zksync.ErrMisuse; what in it is not UTF-8 is replaced by U+FFFD.
 func (p *Promise[T]) Fail(ctx context.Context, msg string) (bool, error) {
-	if len(msg) > maxMessage {
+	if p.made(); len(msg) > maxMessage {
 		return false, errs.Wrap("fail", p.path, fmt.Errorf("%w: a message of %d bytes; stay within %d", zksync.ErrMisuse, len(msg), maxMessage))
 	}
 	msg = strings.ToValidUTF8(msg, "\uFFFD") // as JSON would do it; so this object tells what the others tell
@@ -161,7 +169,7 @@ func (p *Promise[T]) look(ctx context.Context, e *zkconn.Epoch, seen *int64) (*f
 // the event comes that ends the wait; a wait of more than a session timeout asks once in each. It costs none if this object knows how
 // the promise was decided. The first use of a path costs a few more.
 func (p *Promise[T]) Wait(ctx context.Context) (v T, err error) {
-	f, err := p.wait(ctx)
+	f, err := p.made().wait(ctx)
 	switch {
 	case err != nil:
 	case f.Failed != nil:
@@ -207,7 +215,7 @@ func (p *Promise[T]) read(ctx context.Context, e *zkconn.Epoch, seen *int64) (*f
 // watch and some memory for each path, and no goroutine. Done costs the requests of one Wait, one more after each
 // disconnect, and none if this object knows how the promise was decided.
 func (p *Promise[T]) Done() <-chan struct{} {
-	p.mu.Lock()
+	p.made().mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.awaited != nil:

@@ -105,6 +105,14 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Phaser {
 	return p
 }
 
+// made is p, which New has made. Of a zero or nil value it panics.
+func (p *Phaser) made() *Phaser {
+	if p == nil || p.at == nil {
+		panic(errs.Unmade("a Phaser", "New"))
+	}
+	return p
+}
+
 var (
 	errRemoved  = fmt.Errorf("%w: somebody has removed the nodes of the phaser", zksync.ErrBroken)
 	errNoParty  = fmt.Errorf("%w: arrival of a party that is not registered here", zksync.ErrMisuse)
@@ -124,7 +132,7 @@ func (p *Phaser) Register(ctx context.Context) (phase int, err error) { return p
 // BulkRegister registers n parties at the same phase, one after the other. If n is 0, it returns the phase. Otherwise
 // it is like Register. It costs n requests.
 func (p *Phaser) BulkRegister(ctx context.Context, n int) (phase int, err error) {
-	if n < 0 {
+	if p.made(); n < 0 {
 		return -1, errs.Wrap("register", p.path, fmt.Errorf("%w: %d parties", zksync.ErrMisuse, n))
 	}
 	var t state
@@ -149,13 +157,13 @@ func (p *Phaser) BulkRegister(ctx context.Context, n int) (phase int, err error)
 // call had arrived. Any other phase is that of the arrival, which has happened; a repetition would arrive at the next
 // phase. It costs one request, the last arrival two.
 func (p *Phaser) Arrive(ctx context.Context) (phase int, err error) {
-	phase, err = p.arrive(ctx, false, false)
+	phase, err = p.made().arrive(ctx, false, false)
 	return phase, errs.Wrap("arrive", p.path, err)
 }
 
 // ArriveAndDeregister is Arrive, and also deregisters the party: the next phases do not wait for it.
 func (p *Phaser) ArriveAndDeregister(ctx context.Context) (phase int, err error) {
-	phase, err = p.arrive(ctx, true, false)
+	phase, err = p.made().arrive(ctx, true, false)
 	return phase, errs.Wrap("deregister", p.path, err)
 }
 
@@ -167,7 +175,7 @@ func (p *Phaser) ArriveAndDeregister(ctx context.Context) (phase int, err error)
 // A phase with n parties that wait costs 2n requests, and one event wakes each. A party that begins to wait when the phase
 // is over already asks once more.
 func (p *Phaser) ArriveAndAwaitAdvance(ctx context.Context) (phase int, err error) {
-	phase, err = p.arrive(ctx, false, true)
+	phase, err = p.made().arrive(ctx, false, true)
 	return phase, errs.Wrap("arrive-and-await", p.path, err)
 }
 
@@ -184,7 +192,7 @@ func (p *Phaser) AwaitAdvance(ctx context.Context, phase int) (next int, err err
 	}
 	var t state
 	missing := ""
-	err = p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+	err = p.made().at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
 		if t, err = p.found(ctx, e); err != nil || t.Terminated || t.Phase != phase {
 			return err
 		}
@@ -200,7 +208,7 @@ func (p *Phaser) AwaitAdvance(ctx context.Context, phase int) (next int, err err
 // and it is unknown whether the phaser was terminated. Disconnects and lost sessions delay it. If the session
 // is closed, the error is zksync.ErrClosed.
 func (p *Phaser) ForceTermination(ctx context.Context) error {
-	return errs.Wrap("terminate", p.path, p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	return errs.Wrap("terminate", p.made().path, p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		return p.terminate(ctx, e)
 	}))
 }

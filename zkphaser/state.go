@@ -192,13 +192,13 @@ func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) error {
 // it is what the leader of the servers knew at some instant of the call. It blocks for the servers' answers, until
 // ctx ends (the error wraps the context's error) or the session is closed (zksync.ErrClosed).
 func (p *Phaser) Phase(ctx context.Context) (int, error) {
-	t, err := p.look(ctx)
+	t, err := p.made().look(ctx)
 	return known(t.number(), err), errs.Wrap("phase", p.path, err)
 }
 
 // Terminated reports whether the phaser has terminated.
 func (p *Phaser) Terminated(ctx context.Context) (bool, error) {
-	t, err := p.look(ctx)
+	t, err := p.made().look(ctx)
 	return t.Terminated, errs.Wrap("terminated", p.path, err)
 }
 
@@ -215,19 +215,19 @@ func (p *Phaser) look(ctx context.Context) (t state, err error) {
 // RegisteredParties is the number of registered parties, in all processes. In a phaser that has
 // terminated the numbers of parties mean nothing.
 func (p *Phaser) RegisteredParties(ctx context.Context) (int, error) {
-	unarrived, arrived, err := p.census(ctx)
+	unarrived, arrived, err := p.made().census(ctx)
 	return known(unarrived+arrived, err), errs.Wrap("registered", p.path, err)
 }
 
 // ArrivedParties is the number of registered parties that have arrived at the phase.
 func (p *Phaser) ArrivedParties(ctx context.Context) (int, error) {
-	_, arrived, err := p.census(ctx)
+	_, arrived, err := p.made().census(ctx)
 	return known(arrived, err), errs.Wrap("arrived", p.path, err)
 }
 
 // UnarrivedParties is the number of registered parties that have not arrived at the phase.
 func (p *Phaser) UnarrivedParties(ctx context.Context) (int, error) {
-	unarrived, _, err := p.census(ctx)
+	unarrived, _, err := p.made().census(ctx)
 	return known(unarrived, err), errs.Wrap("unarrived", p.path, err)
 }
 
@@ -235,7 +235,7 @@ func (p *Phaser) UnarrivedParties(ctx context.Context) (int, error) {
 // parties that have not. Both lists are empty if the phaser has terminated. It blocks and fails like Phase, and also
 // reads the node of each party. While other parties come and go, the phaser may never have had exactly that state.
 func (p *Phaser) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
-	err = p.inOnePhase(ctx, func(ctx context.Context, e *zkconn.Epoch, t state) (bool, error) {
+	err = p.made().inOnePhase(ctx, func(ctx context.Context, e *zkconn.Epoch, t state) (bool, error) {
 		if arrived, missing = nil, nil; t.Terminated {
 			return true, nil
 		}

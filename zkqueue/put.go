@@ -22,14 +22,14 @@ import (
 // and there was room. The first use of the object costs one more, and the first use of the path a few. A Put that waits
 // for room makes no requests while no element leaves; of those who wait, only the first watches the queue.
 func (q *Queue[T]) Put(ctx context.Context, v T) error {
-	_, err := q.put(ctx, "put", v, place{wait: true})
+	_, err := q.made().put(ctx, "put", v, place{wait: true})
 	return err
 }
 
 // Offer is Put, but returns false if the queue is full, or will be with the elements of those who wait for room: then v was not
 // put. In a queue without a bound it always returns true, or an error.
 func (q *Queue[T]) Offer(ctx context.Context, v T) (bool, error) {
-	return q.put(ctx, "offer", v, place{})
+	return q.made().put(ctx, "offer", v, place{})
 }
 
 // PutAfter is Put of an element that is not delivered until d after the call began, by the clock of the servers' leader.
@@ -37,13 +37,13 @@ func (q *Queue[T]) Offer(ctx context.Context, v T) (bool, error) {
 // consumers do not matter, except that they must not run much faster or slower. If the leader changes, the clock of the
 // new one counts. It costs one request more than Put, which asks for the time.
 func (q *Queue[T]) PutAfter(ctx context.Context, v T, d time.Duration) error {
-	_, err := q.put(ctx, "put-after", v, place{wait: true, delay: max(d, 0)})
+	_, err := q.made().put(ctx, "put-after", v, place{wait: true, delay: max(d, 0)})
 	return err
 }
 
 // PutPriority is Put of an element with a priority: smaller ones are delivered first. Put gives the priority 0.
 func (q *Queue[T]) PutPriority(ctx context.Context, v T, priority int) error {
-	_, err := q.put(ctx, "put-priority", v, place{wait: true, priority: priority})
+	_, err := q.made().put(ctx, "put-priority", v, place{wait: true, priority: priority})
 	return err
 }
 

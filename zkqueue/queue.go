@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/codec"
 	"github.com/go-menagerie/menagerie/internal/elements"
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
@@ -58,6 +59,14 @@ func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Queue[T]
 		}
 	}
 	return &Queue[T]{at: at, raw: elements.New(at, capacity), capacity: capacity}
+}
+
+// made is q, which New has made. Of a zero or nil value it panics.
+func (q *Queue[T]) made() *Queue[T] {
+	if q == nil || q.at == nil {
+		panic(errs.Unmade("a Queue", "New"))
+	}
+	return q
 }
 
 // again calls f until it returns another error than elements.ErrAgain. There is no pause at first, as often as free says.
@@ -154,7 +163,7 @@ func (q *Queue[T]) decode(c elements.Content) (T, error) {
 // acknowledged, as the leader of the servers knew it at some instant of the call. It blocks for the servers' answers.
 // Errors are those of Take. It costs two requests.
 func (q *Queue[T]) Len(ctx context.Context) (n int, err error) {
-	err = q.raw.In(ctx, "len", func(ctx context.Context, e *zkconn.Epoch) error {
+	err = q.made().raw.In(ctx, "len", func(ctx context.Context, e *zkconn.Epoch) error {
 		n, err = q.raw.Len(ctx, e)
 		return err
 	})

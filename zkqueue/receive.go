@@ -33,7 +33,7 @@ type Delivery[T any] struct {
 // zksync.Ambiguous, except for an element that cannot be decoded, which it takes. It costs two requests for each
 // element that an earlier listing of the object has shown, and four more if there is no such listing; Ack costs one.
 func (q *Queue[T]) Receive(ctx context.Context) (*Delivery[T], error) {
-	if err := q.at.Misuse(); err != nil {
+	if err := q.made().at.Misuse(); err != nil {
 		return nil, errs.Wrap("receive", q.at.Path, err)
 	}
 	d := &Delivery[T]{q: q}

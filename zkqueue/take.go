@@ -25,7 +25,7 @@ import (
 // It costs two requests for each element that an earlier listing of the object has shown, one more for each that others have taken
 // since, and four if there is no such listing. A Take that waits makes no requests while nothing changes; of those who wait, only the first is woken.
 func (q *Queue[T]) Take(ctx context.Context) (v T, err error) {
-	err = q.raw.InNew(ctx, "take", func(ctx context.Context, e *zkconn.Epoch, made bool) error {
+	err = q.made().raw.InNew(ctx, "take", func(ctx context.Context, e *zkconn.Epoch, made bool) error {
 		return q.next(ctx, e, made, func(c elements.Content) error { return q.takeOne(ctx, e, c, &v) })
 	})
 	return v, err
@@ -34,7 +34,7 @@ func (q *Queue[T]) Take(ctx context.Context) (v T, err error) {
 // TryTake is Take if there is an element now. Otherwise it returns false: there was none at some instant of the call.
 // It stands in line only if others were quicker several times, and not while there is no element.
 func (q *Queue[T]) TryTake(ctx context.Context) (v T, ok bool, err error) {
-	err = q.raw.In(ctx, "try-take", func(ctx context.Context, e *zkconn.Epoch) error {
+	err = q.made().raw.In(ctx, "try-take", func(ctx context.Context, e *zkconn.Epoch) error {
 		s := q.raw.Search(e)
 		return q.persist(ctx, e, func() error {
 			p, err := s.Any(ctx)
@@ -78,7 +78,7 @@ func (q *Queue[T]) take(ctx context.Context, e *zkconn.Epoch, all ...elements.Co
 // It blocks for the servers' answers; errors are those of Take, but an element that cannot be decoded stays. It costs
 // four requests, and more while others take elements: see TryTake.
 func (q *Queue[T]) Peek(ctx context.Context) (v T, ok bool, err error) {
-	err = q.raw.In(ctx, "peek", func(ctx context.Context, e *zkconn.Epoch) error {
+	err = q.made().raw.In(ctx, "peek", func(ctx context.Context, e *zkconn.Epoch) error {
 		return q.persist(ctx, e, func() error {
 			view, err := q.raw.Look(ctx, e)
 			if err != nil {
@@ -107,7 +107,7 @@ const batch = 64
 // removes together. An element that cannot be decoded is removed and ends it with an error. It stands in line like TryTake.
 // It costs a request for each element, one more for each 64, and three for each listing.
 func (q *Queue[T]) Drain(ctx context.Context, most int) (taken []T, err error) {
-	err = q.raw.In(ctx, "drain", func(ctx context.Context, e *zkconn.Epoch) error {
+	err = q.made().raw.In(ctx, "drain", func(ctx context.Context, e *zkconn.Epoch) error {
 		q.raw.Forget() // what it removes is not in the way of the others of this object, but in their view
 		return q.persist(ctx, e, func() error {
 			if len(taken) >= most {
@@ -158,7 +158,7 @@ func (q *Queue[T]) drain(ctx context.Context, e *zkconn.Epoch, v *elements.View,
 func (q *Queue[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var rest []*elements.Pick
-		err := q.raw.In(ctx, "all", func(ctx context.Context, e *zkconn.Epoch) error {
+		err := q.made().raw.In(ctx, "all", func(ctx context.Context, e *zkconn.Epoch) error {
 			v, err := q.raw.Look(ctx, e)
 			if err == nil {
 				rest = v.All()

@@ -20,7 +20,7 @@ import (
 // As with sync.RWMutex, a goroutine that holds rw for reading and calls Lock waits for
 // itself for ever. The context form and package reentrant return an error instead.
 func (rw *RWMutex) Lock() {
-	rw.read.Close()
+	rw.made().read.Close()
 	rw.write.Lock()
 }
 
@@ -29,14 +29,14 @@ func (rw *RWMutex) Lock() {
 // the session timeout. It reports false at once without a connection, and if the session is closed meanwhile.
 // It panics like Lock. It costs two requests if it fails, up to four if it succeeds.
 func (rw *RWMutex) TryLock() bool {
-	return rw.write.TryLock()
+	return rw.made().write.TryLock()
 }
 
 // Unlock unlocks rw for writing. Any goroutine may unlock. It blocks like [zksync.Lease.Unlock], and costs its requests. If
 // the hold was lost before, Unlock ends it locally; [RWMutex.Lease] tells of the loss before Unlock. It panics if rw is
 // not locked through Lock or TryLock.
 func (rw *RWMutex) Unlock() {
-	if !(*lease.Lease)(rw.write.Lease()).UnlockDropIn() {
+	if !(*lease.Lease)(rw.made().write.Lease()).UnlockDropIn() {
 		panic("zkrwmutex: Unlock of unlocked RWMutex")
 	}
 }
@@ -44,7 +44,7 @@ func (rw *RWMutex) Unlock() {
 // RLock locks rw for reading. It waits for the writers that queued before it, without a bound, and
 // panics like Lock. If the hold is lost, writers of this process that use rw are kept out
 // until RUnlock. It costs the requests of RLockContext.
-func (rw *RWMutex) RLock() { rw.reading(rw.lockRead()) }
+func (rw *RWMutex) RLock() { rw.made().reading(rw.lockRead()) }
 
 func (rw *RWMutex) lockRead() *zksync.Lease {
 	call := (*share.Cohort)(rw.write).At().Call()
@@ -56,7 +56,7 @@ func (rw *RWMutex) lockRead() *zksync.Lease {
 // TryRLock locks rw for reading if no writer holds or waits for it, and reports whether
 // it did. Otherwise it is like TryLock.
 func (rw *RWMutex) TryRLock() bool {
-	l, ok := rw.tryRead()
+	l, ok := rw.made().tryRead()
 	if ok {
 		rw.reading(l)
 	}
@@ -81,7 +81,7 @@ func (rw *RWMutex) reading(l *zksync.Lease) {
 // readers that share a node it blocks like [zksync.Lease.Unlock], and costs its requests; for any other it returns at once. It
 // panics if there is no hold.
 func (rw *RWMutex) RUnlock() {
-	rw.mu.Lock()
+	rw.made().mu.Lock()
 	if len(rw.readers) == 0 {
 		rw.mu.Unlock()
 		panic("zkrwmutex: RUnlock of unlocked RWMutex")
@@ -95,7 +95,7 @@ func (rw *RWMutex) RUnlock() {
 // Lease is the lease of the current hold for writing of any goroutine of this process,
 // or else of the oldest hold of RLock; nil without either.
 func (rw *RWMutex) Lease() *zksync.Lease {
-	if l := rw.write.Lease(); l != nil {
+	if l := rw.made().write.Lease(); l != nil {
 		return l
 	}
 	rw.mu.Lock()
@@ -107,7 +107,7 @@ func (rw *RWMutex) Lease() *zksync.Lease {
 }
 
 // RLocker returns a sync.Locker whose Lock and Unlock are RLock and RUnlock of rw.
-func (rw *RWMutex) RLocker() sync.Locker { return (*rlocker)(rw) }
+func (rw *RWMutex) RLocker() sync.Locker { return (*rlocker)(rw.made()) }
 
 type rlocker RWMutex
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/share"
@@ -44,6 +45,14 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *RWMutex {
 	return &RWMutex{path: path, s: s, write: (*zksync.Mutex)(write), read: share.NewReaders(write)}
 }
 
+// made is rw, which New has made. Of a zero or nil value it panics.
+func (rw *RWMutex) made() *RWMutex {
+	if rw == nil || rw.write == nil {
+		panic(errs.Unmade("an RWMutex", "New"))
+	}
+	return rw
+}
+
 // LockContext locks rw for writing and returns the lease. It blocks until rw is granted or ctx ends. ctx bounds
 // the waiting only: the lease outlives it.
 //
@@ -54,7 +63,7 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *RWMutex {
 // deadlock, so it fails with zksync.ErrUpgrade at once. After an error the call's node is removed, as soon as the connection
 // allows. It costs the requests of [zksync.Mutex.LockContext].
 func (rw *RWMutex) LockContext(ctx context.Context) (*zksync.Lease, error) {
-	if rw.readHeld(ctx) {
+	if rw.made().readHeld(ctx) {
 		return nil, rw.wrap("lock", zksync.ErrUpgrade)
 	}
 	rw.read.Close()
@@ -66,7 +75,7 @@ func (rw *RWMutex) LockContext(ctx context.Context) (*zksync.Lease, error) {
 // ctx ends. It never waits for other holders. Its other errors are those of LockContext. It costs two requests if
 // it fails, up to four if it succeeds.
 func (rw *RWMutex) TryLockContext(ctx context.Context) (*zksync.Lease, error) {
-	if rw.readHeld(ctx) {
+	if rw.made().readHeld(ctx) {
 		return nil, rw.wrap("try-lock", zksync.ErrUpgrade)
 	}
 	return rw.write.TryLockContext(ctx)
@@ -76,13 +85,13 @@ func (rw *RWMutex) TryLockContext(ctx context.Context) (*zksync.Lease, error) {
 // queued before it. Otherwise it is like LockContext. The leases of
 // readers that share a node have the same token. A reader that joins a node costs no request.
 func (rw *RWMutex) RLockContext(ctx context.Context) (*zksync.Lease, error) {
-	return rw.rlock(ctx, "read-lock", rw.read.Acquire, false)
+	return rw.made().rlock(ctx, "read-lock", rw.read.Acquire, false)
 }
 
 // TryRLockContext locks rw for reading if no writer holds or waits for it, and returns
 // the lease. Otherwise it returns zksync.ErrNotAcquired. In all else it is like TryLockContext.
 func (rw *RWMutex) TryRLockContext(ctx context.Context) (*zksync.Lease, error) {
-	return rw.rlock(ctx, "try-read-lock", rw.read.Try, false)
+	return rw.made().rlock(ctx, "try-read-lock", rw.read.Try, false)
 }
 
 func (rw *RWMutex) rlock(ctx context.Context, op string, get func(context.Context, bool) (*lease.Lease, error), dropIn bool) (*zksync.Lease, error) {
@@ -106,7 +115,7 @@ func (rw *RWMutex) rlock(ctx context.Context, op string, get func(context.Contex
 // error is that of l. If l is not a write lease of rw, the error is zksync.ErrMisuse. After any other error l is
 // still held. It costs one request.
 func (rw *RWMutex) Downgrade(ctx context.Context, l *zksync.Lease) (*zksync.Lease, error) {
-	h := &readHold{Context: ctx, rw: rw}
+	h := &readHold{Context: ctx, rw: rw.made()}
 	down, err := rw.read.Downgrade(h, (*lease.Lease)(l))
 	if err != nil {
 		return nil, rw.wrap("downgrade", err)
@@ -143,11 +152,11 @@ func scope(ctx context.Context, l *zksync.Lease, f func(context.Context, *zksync
 
 // Contenders lists the holders and the waiters of rw, in order: see [zksync.Contenders].
 func (rw *RWMutex) Contenders(ctx context.Context) ([]zksync.Contender, error) {
-	return rw.write.Contenders(ctx)
+	return rw.made().write.Contenders(ctx)
 }
 
 // String names the lock for messages.
-func (rw *RWMutex) String() string { return fmt.Sprintf("rwmutex %s", rw.path) }
+func (rw *RWMutex) String() string { return fmt.Sprintf("rwmutex %s", rw.made().path) }
 
 func (rw *RWMutex) wrap(op string, err error) error {
 	var e *zksync.Error

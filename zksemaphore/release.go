@@ -30,7 +30,7 @@ func (w *Weighted) Release(n int64) {
 	if n == 0 {
 		return
 	}
-	whole, under := w.take(n)
+	whole, under := w.made().take(n)
 	for _, l := range whole {
 		_ = l.Unlock() // the form with leases tells of a loss
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -44,6 +45,14 @@ func NewWeighted(s *zksync.Session, path string, n int64, opts ...zksync.Option)
 	}
 }
 
+// made is w, which NewWeighted has made. Of a zero or nil value it panics.
+func (w *Weighted) made() *Weighted {
+	if w == nil || w.permits == nil {
+		panic(errs.Unmade("a Weighted", "NewWeighted"))
+	}
+	return w
+}
+
 // AcquireLease acquires n permits, all at once, and returns their lease. Its
 // Unlock releases them together. It blocks until they are granted or ctx ends. A request for more permits than there are
 // waits until a Resize makes it possible, and keeps no other request waiting.
@@ -54,7 +63,7 @@ func NewWeighted(s *zksync.Session, path string, n int64, opts ...zksync.Option)
 // held, and the call's node is removed, as soon as the connection allows. It costs one request if no
 // other holds or waits, and the release one more.
 func (w *Weighted) AcquireLease(ctx context.Context, n int64) (*zksync.Lease, error) {
-	l, err := w.permits.Acquire(ctx, n, false)
+	l, err := w.made().permits.Acquire(ctx, n, false)
 	return (*zksync.Lease)(l), w.wrap("acquire", err)
 }
 
@@ -62,7 +71,7 @@ func (w *Weighted) AcquireLease(ctx context.Context, n int64) (*zksync.Lease, er
 // their lease. Otherwise it fails with zksync.ErrNotAcquired. It blocks for the servers' answers, also for a connection,
 // until ctx ends. Its other errors are those of AcquireLease. It costs two requests if it fails, up to four if it succeeds.
 func (w *Weighted) TryAcquireLease(ctx context.Context, n int64) (*zksync.Lease, error) {
-	l, err := w.permits.Try(ctx, n, false)
+	l, err := w.made().permits.Try(ctx, n, false)
 	return (*zksync.Lease)(l), w.wrap("try-acquire", err)
 }
 
@@ -85,7 +94,7 @@ func (w *Weighted) Acquire(ctx context.Context, n int64) error {
 	if n == 0 {
 		return ctx.Err()
 	}
-	l, err := w.permits.Acquire(ctx, n, true)
+	l, err := w.made().permits.Acquire(ctx, n, true)
 	if err == nil {
 		w.held(l, n)
 	}
@@ -102,7 +111,7 @@ func (w *Weighted) TryAcquire(n int64) bool {
 	if n == 0 {
 		return true
 	}
-	return (*session.Session)(w.s).Briefly(func(ctx context.Context) error {
+	return (*session.Session)(w.made().s).Briefly(func(ctx context.Context) error {
 		l, err := w.permits.Try(ctx, n, true)
 		if err == nil {
 			w.held(l, n)
@@ -136,7 +145,7 @@ func (w *Weighted) held(l *lease.Lease, n int64) {
 // already, Resize waits until this server has caught up. If the session is closed, the error is zksync.ErrClosed. It costs a few
 // requests.
 func (w *Weighted) Resize(ctx context.Context, n int64) error {
-	return w.wrap("resize", w.permits.Resize(ctx, n))
+	return w.made().wrap("resize", w.permits.Resize(ctx, n))
 }
 
 // Available is the number of permits that are not held, as the leader knew it at some instant of
@@ -145,18 +154,18 @@ func (w *Weighted) Resize(ctx context.Context, n int64) error {
 // be a hold from before. It blocks for the servers' answers, until ctx ends. Without a connection it waits; in a new session it asks
 // again. If the session is closed, the error is zksync.ErrClosed. It costs three requests.
 func (w *Weighted) Available(ctx context.Context) (int64, error) {
-	n, err := w.permits.Available(ctx)
+	n, err := w.made().permits.Available(ctx)
 	return n, w.wrap("list", err)
 }
 
 // Contenders lists the holders and the waiters of permits, in order: see [zksync.Contenders].
 func (w *Weighted) Contenders(ctx context.Context) ([]zksync.Contender, error) {
-	list, err := w.permits.Contenders(ctx)
+	list, err := w.made().permits.Contenders(ctx)
 	return list, w.wrap("list", err)
 }
 
 // String names the semaphore for messages.
-func (w *Weighted) String() string { return fmt.Sprintf("semaphore %s", w.path) }
+func (w *Weighted) String() string { return fmt.Sprintf("semaphore %s", w.made().path) }
 
 func (w *Weighted) wrap(op string, err error) error {
 	var e *zksync.Error

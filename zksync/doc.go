@@ -15,6 +15,12 @@
 // still held the lock. docs/guarantees.md says what the package promises, and what only
 // fencing can give.
 //
+// # Misuse
+//
+// A type with a constructor needs it: each method of its zero value, or of a nil pointer, panics with an error that wraps [ErrMisuse] and
+// names the constructor ("a Mutex without a session: make it with NewMutex"), also a method that could return an error. What is wrong with the arguments of a
+// constructor, for example a nil Session, is the error of the first call.
+//
 // # Requests
 //
 // The doc comments count requests to the servers. A request may have several operations, and an

@@ -31,7 +31,7 @@ type Multi struct {
 // one path are ordered by their servers, as they were given to Connect. It does no I/O. The first call
 // reports two mutexes of one lock, or no mutex, as ErrMisuse.
 func MultiLock(mutexes ...*Mutex) *Multi {
-	all := slices.Clone(mutexes)
+	all := append([]*Mutex{}, mutexes...)
 	slices.SortFunc(all, func(a, b *Mutex) int {
 		return cmp.Or(strings.Compare(a.key(), b.key()), strings.Compare(a.cluster(), b.cluster()))
 	})
@@ -43,6 +43,14 @@ func MultiLock(mutexes ...*Mutex) *Multi {
 // programs lock, too, in an order of their own, as Curator's InterProcessMultiLock does.
 func MultiLockInOrder(mutexes ...*Mutex) *Multi {
 	return &Multi{all: slices.Clone(mutexes)}
+}
+
+// made is m, which MultiLock has made. Of a zero or nil value it panics.
+func (m *Multi) made() *Multi {
+	if m == nil || m.all == nil {
+		panic(errs.Unmade("a Multi", "MultiLock"))
+	}
+	return m
 }
 
 // key is the path on the servers. It orders mutexes the same way in every process.
@@ -96,13 +104,13 @@ func (m *Mutex) twice(ctx context.Context, held Leases) error {
 // the next is waited for, LockContext unlocks the others, the latest
 // first, and returns that one's error. It costs the requests of each.
 func (m *Multi) LockContext(ctx context.Context) (Leases, error) {
-	return m.acquire(ctx, (*Mutex).lock, false)
+	return m.made().acquire(ctx, (*Mutex).lock, false)
 }
 
 // TryLockContext locks all mutexes if no other holds or waits for any of them. Else it fails with
 // ErrNotAcquired and holds none. Otherwise it is like [Mutex.TryLockContext], for one after the other.
 func (m *Multi) TryLockContext(ctx context.Context) (Leases, error) {
-	return m.acquire(ctx, (*Mutex).tryLock, false)
+	return m.made().acquire(ctx, (*Mutex).tryLock, false)
 }
 
 func (m *Multi) acquire(ctx context.Context, lock func(*Mutex, context.Context, bool) (*Lease, error), dropIn bool) (Leases, error) {
@@ -235,7 +243,7 @@ func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, leases Lease
 // while the next is waited for, Lock begins anew. If one is lost later, other processes may lock it;
 // goroutines of this process that use the same mutexes cannot lock them until Unlock.
 func (m *Multi) Lock() {
-	if err := m.misuse(); err != nil {
+	if err := m.made().misuse(); err != nil {
 		panic(err)
 	}
 	call := m.session().Call()
@@ -265,7 +273,7 @@ func (m *Multi) session() *session.Session {
 // It blocks for the servers' answers, at most a third of the shortest session
 // timeout. It reports false at once if a session has no connection. It panics like Lock.
 func (m *Multi) TryLock() bool {
-	if err := m.misuse(); err != nil {
+	if err := m.made().misuse(); err != nil {
 		panic(err)
 	}
 	open := !m.session().Closing()
@@ -295,7 +303,7 @@ func (m *Multi) TryLock() bool {
 // Unlock unlocks all mutexes that Lock or TryLock locked, the latest first. It blocks like [Leases.Unlock]. It panics
 // if the MultiLock is not locked.
 func (m *Multi) Unlock() {
-	m.mu.Lock()
+	m.made().mu.Lock()
 	held := m.held
 	m.held = nil
 	m.mu.Unlock()

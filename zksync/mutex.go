@@ -25,7 +25,14 @@ import (
 // function. It is safe for use by many goroutines.
 type Mutex share.Cohort
 
-func (m *Mutex) cohort() *share.Cohort { return (*share.Cohort)(m) }
+// cohort is m, which NewMutex has made. Of a zero or nil value it panics.
+func (m *Mutex) cohort() *share.Cohort {
+	c := (*share.Cohort)(m)
+	if c == nil || c.At() == nil {
+		panic(errs.Unmade("a Mutex", "NewMutex"))
+	}
+	return c
+}
 
 func (m *Mutex) at() *session.Access { return m.cohort().At() }
 

@@ -2,6 +2,7 @@ package zksync
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"time"
 
@@ -19,6 +20,14 @@ type Session session.Session
 
 func (s *Session) inner() *session.Session { return (*session.Session)(s) }
 
+// made is s, which Connect has opened. Of a zero or nil value it panics.
+func (s *Session) made() *session.Session {
+	if !s.inner().Opened() {
+		panic(fmt.Errorf("%w: a Session without servers: open it with Connect", ErrMisuse))
+	}
+	return s.inner()
+}
+
 // Connect opens a session with the servers of a ZooKeeper connect string
 // ("zk1:2181,zk2:2181,zk3:2181/app", with an optional chroot). All paths of the session
 // are below the chroot, which is created when needed, with a warning in the log: see [WithExistingChroot].
@@ -33,21 +42,21 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Session, err
 }
 
 // State is the state of the session at this instant.
-func (s *Session) State() State { return s.inner().State() }
+func (s *Session) State() State { return s.made().State() }
 
 // Changes returns every change of the state after the call, in order, and loses none if the
 // caller is slow. The sequence blocks until the next
 // change. It ends when ctx ends, and after [Closed]. Range over it once, in one goroutine: the changes are
 // kept for it from the call on.
-func (s *Session) Changes(ctx context.Context) iter.Seq[State] { return s.inner().Changes(ctx) }
+func (s *Session) Changes(ctx context.Context) iter.Seq[State] { return s.made().Changes(ctx) }
 
 // Timeout is the session timeout that the servers granted, 0 before the first
 // session.
-func (s *Session) Timeout() time.Duration { return s.inner().Timeout() }
+func (s *Session) Timeout() time.Duration { return s.made().Timeout() }
 
 // ID is the id of the current ZooKeeper session, as the servers' own tools show it
 // in hexadecimal; 0 while there is none.
-func (s *Session) ID() int64 { return s.inner().ID() }
+func (s *Session) ID() int64 { return s.made().ID() }
 
 // Conn is the client connection of the current ZooKeeper
 // session, for requests that this module does not have. Its paths are those
@@ -59,7 +68,7 @@ func (s *Session) ID() int64 { return s.inner().ID() }
 // requests of more than a kilobyte. It does not wait for the answer. It may also reconnect the session, and wait for that up to a second: if a
 // lock of the session was crowded, the servers know a random credential of it, which must not get into your access control lists of the
 // scheme "auth".
-func (s *Session) Conn() *zk.Conn { return s.inner().Conn() }
+func (s *Session) Conn() *zk.Conn { return s.made().Conn() }
 
 // Close releases every lease, ends the ZooKeeper session on the servers, and joins
 // every goroutine of the session. Waiting calls of the session return ErrClosed at
@@ -68,7 +77,7 @@ func (s *Session) Conn() *zk.Conn { return s.inner().Conn() }
 // session then expires by its timeout, or the next process with the session file ends it. Close
 // may be called more than once, also concurrently: all calls return together, with the same
 // result. An error concerns the session file only.
-func (s *Session) Close() error { return s.inner().Close() }
+func (s *Session) Close() error { return s.made().Close() }
 
 // State is the state of a [Session]'s connection to the servers. Its String method returns the
 // state in lower case: "connected", "suspended", "lost" or "closed".

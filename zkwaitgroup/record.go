@@ -173,7 +173,7 @@ func (g *WaitGroup) listed(ctx context.Context, e *zkconn.Epoch, dir string) (na
 // answers, until ctx ends (the error wraps the context's error) or the session is closed (zksync.ErrClosed). It is
 // made of several reads. While others add members or are done, the group may never have had exactly that state.
 func (g *WaitGroup) Members(ctx context.Context) (all []Member, err error) {
-	return g.list(ctx, "members")
+	return g.made().list(ctx, "members")
 }
 
 // list is Members, as part of the method op.
@@ -230,7 +230,7 @@ const maxMissing = 1 << 20
 // phasers have it. It blocks and fails like Members. If more than 1,048,576 members are missing, the error
 // is zksync.ErrMisuse; Members counts them.
 func (g *WaitGroup) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
-	all, err := g.list(ctx, "attendance")
+	all, err := g.made().list(ctx, "attendance")
 	for _, m := range all {
 		if m.Dead {
 			continue
@@ -248,7 +248,7 @@ func (g *WaitGroup) Attendance(ctx context.Context) (arrived, missing []zksync.O
 // Count is the number of living members that are not done. It blocks and fails like Members, and like Members it is
 // made of several reads. It costs a read for each process that has members.
 func (g *WaitGroup) Count(ctx context.Context) (n int, err error) {
-	all, err := g.list(ctx, "count")
+	all, err := g.made().list(ctx, "count")
 	for _, m := range all {
 		if !m.Dead {
 			n += m.N

@@ -20,7 +20,7 @@ func (g *WaitGroup) WaitContext(ctx context.Context) error {
 	round := int64(0)
 	var dead *DeadMembersError
 	missing := ""
-	err := g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+	err := g.made().at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
 		if err := g.at.Look(ctx, e, layout.WaitGroup); err != nil {
 			return err
 		}

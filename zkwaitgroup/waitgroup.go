@@ -61,6 +61,14 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *WaitGroup {
 	return g
 }
 
+// made is g, which New has made. Of a zero or nil value it panics.
+func (g *WaitGroup) made() *WaitGroup {
+	if g == nil || g.at == nil {
+		panic(errs.Unmade("a WaitGroup", "New"))
+	}
+	return g
+}
+
 // errNegative is the error of a call that says that more members are done than are left.
 var errNegative = fmt.Errorf("%w: negative WaitGroup counter", zksync.ErrMisuse)
 
@@ -76,7 +84,7 @@ var errNegative = fmt.Errorf("%w: negative WaitGroup counter", zksync.ErrMisuse)
 // requests that are refused. Calls that come while a request is under way share the next request. A negative n costs
 // as many requests as there are WaitGroups whose members are done.
 func (g *WaitGroup) AddContext(ctx context.Context, n int) error {
-	_, err := g.change(ctx, n)
+	_, err := g.made().change(ctx, n)
 	return errs.Wrap("add", g.path, err)
 }
 
@@ -87,7 +95,7 @@ func (g *WaitGroup) AddContext(ctx context.Context, n int) error {
 // members died in the last round, the call may be for one of these, and returns nil. It costs one
 // request if the member is one of this WaitGroup and not the last of the group.
 func (g *WaitGroup) DoneContext(ctx context.Context) error {
-	_, err := g.change(ctx, -1)
+	_, err := g.made().change(ctx, -1)
 	return errs.Wrap("done", g.path, err)
 }
 
@@ -95,10 +103,10 @@ func (g *WaitGroup) DoneContext(ctx context.Context) error {
 // confirm, without a bound, through disconnects and lost sessions. As with sync.WaitGroup it panics if fewer members
 // than that are left; these are done. It panics with a *zksync.Error if the session was closed before, the path is malformed,
 // or the servers refuse for good. If the session is closed meanwhile, it never returns. It costs the requests of AddContext.
-func (g *WaitGroup) Add(delta int) { g.mustChange("add", delta) }
+func (g *WaitGroup) Add(delta int) { g.made().mustChange("add", delta) }
 
 // Done says that one member is done. It blocks and panics like Add.
-func (g *WaitGroup) Done() { g.mustChange("done", -1) }
+func (g *WaitGroup) Done() { g.made().mustChange("done", -1) }
 
 // mustChange is a change whose errors are panics.
 func (g *WaitGroup) mustChange(op string, delta int) {
@@ -114,7 +122,7 @@ func (g *WaitGroup) mustChange(op string, delta int) {
 // without a bound, through disconnects and lost sessions. It panics with a *zksync.Error if the session was closed before,
 // the path is malformed, or the servers refuse for good. If the session is closed meanwhile, it never returns. It costs the requests of WaitContext.
 func (g *WaitGroup) Wait() {
-	call := g.at.Call()
+	call := g.made().at.Call()
 	err := g.WaitContext(context.Background())
 	var dead *DeadMembersError
 	if !errors.As(err, &dead) {
@@ -148,7 +156,7 @@ func (g *WaitGroup) run(f func()) {
 // GoContext adds a member like AddContext, and then calls f like Go. The context of f ends with ctx, and when the
 // member is dead (cause zksync.ErrLost). f must not panic.
 func (g *WaitGroup) GoContext(ctx context.Context, f func(ctx context.Context)) error {
-	c, err := g.change(ctx, 1)
+	c, err := g.made().change(ctx, 1)
 	if err != nil {
 		return errs.Wrap("add", g.path, err)
 	}

@@ -68,6 +68,14 @@ func Keep(s *zksync.Session, path string, data []byte, opts ...zksync.Option) *K
 	return k
 }
 
+// made is k, which Keep has made. Of a zero or nil value it panics.
+func (k *Kept) made() *Kept {
+	if k == nil || k.at == nil {
+		panic(errs.Unmade("a Kept", "Keep"))
+	}
+	return k
+}
+
 // fits refuses data for which there is no room in a request.
 func (k *Kept) fits(data []byte) error {
 	_, err := codec.Encode(codec.Raw, data, len(k.path)+record.ACLSize(k.at.ACL())+100)
@@ -322,7 +330,7 @@ func (k *Kept) remove(ctx context.Context, e *zkconn.Epoch) error {
 // error, and the data will be written all the same. Disconnects and lost sessions delay it, and so does a node of another session at the path. If the
 // Kept has ended, the error is that of Err. Data that do not fit into a request (1 MB) are zksync.ErrMisuse. It costs one read and one write.
 func (k *Kept) SetData(ctx context.Context, data []byte) error {
-	if err := k.fits(data); err != nil {
+	if err := k.made().fits(data); err != nil {
 		return errs.Wrap("keep", k.path, err)
 	}
 	k.mu.Lock()
@@ -361,11 +369,11 @@ func (k *Kept) gaveUp(ctx context.Context) error {
 }
 
 // Done is closed when the node is kept no more: after Close, Close of the session, or a refusal of the servers that will not pass. [Kept.Err] tells which.
-func (k *Kept) Done() <-chan struct{} { return k.done }
+func (k *Kept) Done() <-chan struct{} { return k.made().done }
 
 // Err is nil until Done is closed. Then it is zksync.ErrReleased after Close, zksync.ErrClosed after Close of the session, or the refusal.
 func (k *Kept) Err() error {
-	k.mu.Lock()
+	k.made().mu.Lock()
 	defer k.mu.Unlock()
 	return errs.Wrap("keep", k.path, k.err)
 }
@@ -374,7 +382,7 @@ func (k *Kept) Err() error {
 // with the session, or when there is a connection again. It returns nil, the error with which the Kept had ended before, or that with which
 // the servers refused: then the node stays until the session ends.
 func (k *Kept) Close() error {
-	k.leave()
+	k.made().leave()
 	patience := time.NewTimer(time.Second)
 	defer patience.Stop()
 	select {

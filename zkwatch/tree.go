@@ -67,27 +67,35 @@ func NewTree(s *zksync.Session, path string, opts ...zksync.Option) *Tree {
 	return &Tree{path: path, at: at, cache: subtree.NewCache(at, at.Full(path))}
 }
 
+// made is t, which NewTree has made. Of a zero or nil value it panics.
+func (t *Tree) made() *Tree {
+	if t == nil || t.at == nil {
+		panic(errs.Unmade("a Tree", "NewTree"))
+	}
+	return t
+}
+
 // Start begins to follow the tree, and returns when everything that is there is known.
 //
 // It blocks until then, through disconnects and new sessions, or until ctx ends: then the error wraps the context's error,
 // and the tree goes on; another Start waits for it again. If the session is closed, the error is zksync.ErrClosed. After
 // Close of the tree it is zksync.ErrMisuse.
 func (t *Tree) Start(ctx context.Context) error {
-	return errs.Wrap("start", t.path, t.cache.Start(ctx))
+	return errs.Wrap("start", t.made().path, t.cache.Start(ctx))
 }
 
 // Close ends the tree, and waits for its goroutine. What it has read can still be read. Loops over its changes end.
-func (t *Tree) Close() { t.cache.Close() }
+func (t *Tree) Close() { t.made().cache.Close() }
 
 // Get returns the node at path, as the copy has it, and whether it has it. It does not block. The data must not be modified.
 func (t *Tree) Get(path string) (Node, bool) {
-	n, there := t.cache.Get(t.at.Full(path))
+	n, there := t.made().cache.Get(t.at.Full(path))
 	return nodeOf(path, n.Data, n.Stat), there
 }
 
 // Children returns the names of the children of the node at path, sorted; nil if the copy has no such node. It does not
 // block.
-func (t *Tree) Children(path string) []string { return t.cache.Children(t.at.Full(path)) }
+func (t *Tree) Children(path string) []string { return t.made().cache.Children(t.at.Full(path)) }
 
 // Changes is a loop over the changes of the tree: first what is there, parents before their children, then Initialized, and
 // then every later change. If a node changes again before that was read, only the last state is told. Each loop goes at its
@@ -99,7 +107,7 @@ func (t *Tree) Children(path string) []string { return t.cache.Children(t.at.Ful
 // one. It costs nothing itself.
 func (t *Tree) Changes(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		for ev, err := range t.cache.Changes(ctx) {
+		for ev, err := range t.made().cache.Changes(ctx) {
 			if err != nil {
 				yield(Event{}, errs.Wrap("watch", t.path, err))
 				return

@@ -160,6 +160,11 @@ func Ambiguous(err error) bool {
 // ErrNoSession is the reason of a call on a primitive that was made with a nil session.
 var ErrNoSession = fmt.Errorf("%w: a nil Session; open one with Connect", ErrMisuse)
 
+// Unmade is the panic of a method of a zero or nil value: what is "a Mutex", and constructor makes one.
+func Unmade(what, constructor string) error {
+	return fmt.Errorf("%w: %s without a session: make it with %s", ErrMisuse, what, constructor)
+}
+
 // OfContext is the error of an ended context such that errors.Is finds context.Canceled or
 // context.DeadlineExceeded even if it ended with a cause of its own. It also says what the
 // call waited for, and why the newest attempt failed, if the context has a trail.

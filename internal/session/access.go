@@ -45,7 +45,7 @@ func NewValueAccess[O Option](s *Session, path string, opts []O) *Access {
 
 func newAccess(s *Session, path string, opts []Option, valid func(path string) error, suits func(use) bool) *Access {
 	a := &Access{Session: s, Path: path}
-	if s == nil {
+	if !s.Opened() {
 		a.Session, a.Settings.bad = None(), errs.ErrNoSession
 		return a
 	}

@@ -226,6 +226,9 @@ func (s *Session) CloseWithin(d time.Duration) error {
 	return s.result
 }
 
+// Opened tells a session of Connect from a zero or nil one.
+func (s *Session) Opened() bool { return s != nil && s.client != nil }
+
 // Context ends, with errs.ErrClosed as its cause, when Close begins.
 // Closed is its Done channel, and Closing reports whether it has ended.
 func (s *Session) Context() context.Context { return s.ctx }
