@@ -80,7 +80,7 @@ func answers() []fault {
 	noAuth := code("no-auth-error", -102)
 	noAuth.refuses = true
 	return []fault{
-		code("system-error", -1), code("connection-loss-error", -4), code("marshalling-error", -5), code("timeout-error", -7),
+		code("inconsistency-error", -2), code("throttled-error", -127), code("marshalling-error", -5), code("quota-error", -125),
 		code("session-moved-error", -118), ended, noNode, noAuth,
 	}
 }
