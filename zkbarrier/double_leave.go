@@ -2,6 +2,7 @@ package zkbarrier
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/go-menagerie/menagerie/internal/record"
@@ -12,7 +13,8 @@ import (
 
 // leave has the party leave, and waits for the others.
 func (b *DoubleBarrier) leave(ctx context.Context, e *zkconn.Epoch, s *participant) error {
-	if !s.left {
+	again := s.left // in an earlier call or session
+	if !again {
 		over, err := b.depart(ctx, e, s)
 		switch {
 		case s.dead:
@@ -26,6 +28,15 @@ func (b *DoubleBarrier) leave(ctx context.Context, e *zkconn.Epoch, s *participa
 	}
 	if s.dead {
 		return fmt.Errorf("%w while the party was in; the others may have left", zksync.ErrSessionExpired)
+	}
+	if again { // the round may be over, and its mark still there
+		err := b.lookInside(ctx, e, s)
+		if errors.Is(err, record.ErrGone) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
 	}
 	// The mark of a round in which parties died is not deleted, but changed: then lookInside returns the error.
 	return record.UntilGone(ctx, e, b.opened(s.round), 0, func() error { return b.lookInside(ctx, e, s) })

@@ -129,7 +129,7 @@ var ErrGone = errors.New("gone")
 
 // UntilGone waits until the node at path is gone. A node that was made after the transaction since is a
 // successor, so the awaited node is gone; since is 0 if it is not known. When there was no event for a
-// session timeout, or the node was written to, UntilGone calls check, if it is not nil. An error of check ends the wait with that
+// session timeout, or the node was written to, or the connection was lost, UntilGone calls check, if it is not nil. An error of check ends the wait with that
 // error; but ErrGone ends it without an error.
 //
 // Then UntilGone also asks whether the node exists. Some servers (3.8 with its later security fixes) do not report
@@ -166,7 +166,7 @@ func UntilGone(ctx context.Context, e *zkconn.Epoch, path string, since int64, c
 				return err
 			case what == zkconn.Disconnected, what == zkconn.Changed:
 				// This may be another node now, or check may have something to see: look as soon as the new watch is set.
-				if since != 0 || what == zkconn.Changed && check != nil {
+				if since != 0 || check != nil {
 					quiet = 0
 				}
 				return ErrAgain

@@ -86,6 +86,31 @@ func TestAPartyThatBeginsToWaitWhenTheRoundHasEndedHearsOfTheDeathToo(t *testing
 	})
 }
 
+// A party that was away, or has given its first Leave up, need not wait for its next look.
+func TestAPartyThatWasAwayWhenTheRoundEndedHearsOfTheDeathAtOnce(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		bs, sessions := namedDoubles(v, 4)
+		allPass(v, enters(bs...))
+		out := leaves(bs[0])
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		require.ErrorIs(t, bs[1].Leave(ended), context.Canceled)
+		v.Settled(doubleParties, 2)
+		heal := v.Server.Partition(sessions[0].ID())
+		time.Sleep(dying / 2)
+		v.Expire(sessions[3])
+		mourn(v, leaves(bs[2]), "")
+		start := time.Now()
+		mourn(v, leaves(bs[1]), "")
+		v.AtOnce(start, "a second Leave")
+		heal()
+		v.Connected(sessions[0])
+		start = time.Now()
+		mourn(v, out, "")
+		v.Within(start, time.Millisecond, "the error")
+	})
+}
+
 // To give up is no death, whether the party waits to enter or to leave. Nor is a death before the round was complete.
 func TestAPartyThatGaveUpHasNotDied(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
