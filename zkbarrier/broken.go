@@ -147,7 +147,7 @@ func (b *Barrier) attended(ctx context.Context, e *zkconn.Epoch, st barrierState
 		names[i] = g.parties[i].name
 	}
 	why.Count = len(names)
-	there, err := record.Call(soon, e, b.dir(st.Generation), names)
+	there, _ := record.Call(soon, e, b.dir(st.Generation), names) // without an answer in time the names are missing
 	for _, o := range there.Owners {
 		why.Arrived = append(why.Arrived, owner(o))
 	}
