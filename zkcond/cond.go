@@ -108,7 +108,8 @@ func (c *Cond) must(op string, f func() error) {
 // It returns a lease if and only if the lock is held, also with an error:
 //   - When ctx ends, it locks again if that is possible within 40 ms, and returns the lease
 //     with an error that wraps the context's error. A signal that was for it goes to another waiter.
-//     Otherwise the error also wraps zksync.ErrNotAcquired, and there is no lease. Then an Unlock of c.L would panic.
+//     Otherwise the error also wraps zksync.ErrNotAcquired, and there is no lease. Then an Unlock of c.L would panic. If
+//     ctx ends before the wait begins, the lease is l.
 //   - If the servers refuse (an access control list, for example), it does not wait, and
 //     returns a lease with the error. It may be another lease than l.
 //   - If l was lost or released before, or belongs to another lock, the error is

@@ -264,8 +264,9 @@ func (s *Spec) refused(ctx context.Context, e *zkconn.Epoch, t *zkconn.TxnError,
 	case errors.Is(t, zk.ErrNoNode):
 		s.Looks.Forget(s.Type, s.Dir)
 		return nil, errNoDir
-	case errors.Is(t, zk.ErrBadVersion) && t.Index > len(before): // another has written to the directory since the look
-		return nil, errAgain
+	case errors.Is(t, zk.ErrBadVersion) && t.Index > len(before):
+		// Another process has written to the directory since the look; or this very request was applied before.
+		return s.find(ctx, e, uuid)
 	case errors.Is(t, zk.ErrNoAuth) && t.Index > len(before) && s.Plain != nil: // later requests leave this operation out
 		s.Plain.Store(true)
 		return nil, errAgain

@@ -88,10 +88,10 @@ func TestAnEntryWhoseAnswerIsLostIsLookedForBehindASync(t *testing.T) {
 		w := newWorld(t, 1, nil)
 		there(w)
 		c := w.clients[0]
-		c.next = []zktest.Verdict{{Fate: zktest.LoseReply}}
+		c.next = []zktest.Verdict{{}, {Fate: zktest.LoseReply}}
 		l, err := lock(c).LockContext(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, "[multi sync getChildren]", fmt.Sprint(c.requests[:3]))
+		require.Equal(t, "[getData multi sync getChildren]", fmt.Sprint(c.requests[:4]))
 		require.NoError(t, l.Unlock())
 		w.close()
 	})

@@ -57,6 +57,11 @@ func (x condition) act(a *actor) {
 			a.w.must(c.err != nil, "%s: no lease, and no error", c)
 			return
 		}
+		if next == l { // the context ended before the wait began, so the hold goes on
+			a.w.must(c.err != nil, "%s: the lease that was given up, and no error", c)
+			a.w.enters(h)
+			break
+		}
 		h = a.granted(condLock, next, false, 0, 0)
 	}
 	a.keep(h)
