@@ -62,7 +62,9 @@ func WithAuth(scheme string, cred []byte) Option {
 // WithACL sets the access control list of all nodes that are created, of entries and of
 // directories. By default everybody may do everything. For a session it is
 // the default of its locks. With a digest list ("digest:user:hash") and
-// [WithAuth] no stranger can see, take or remove a lock.
+// [WithAuth] no stranger can see, take or remove a lock. Nodes that exist keep their lists. So if everybody may change the path of a
+// primitive, although its list does not say so, the session logs a warning with the command that mends it, once for each path. That
+// costs one request at the first use of the path, and delays nothing.
 func WithACL(acl ...zk.ACL) Option {
 	return session.ForBoth("WithACL", func(s *session.Settings) {
 		if len(acl) == 0 {
@@ -101,7 +103,7 @@ func WithDialer(dial func(ctx context.Context, network, address string) (net.Con
 //     several addresses when all have failed; the loss of a lease
 //     or of a place in a queue; an attempt to queue that failed and is repeated; a node that somebody else removed,
 //     or that could not be removed at once; a chroot that did not exist, and that the session has created;
-//     servers that have lost transactions ([WithForwardOnly]).
+//     servers that have lost transactions ([WithForwardOnly]); a path that is open to everybody, although [WithACL] is given.
 //   - Info: "connection lost" and "session lost" with the cause; the first attempt that fails
 //     after that; a look-up of a name that took more than a second; "connected again" with the duration (the attribute after).
 //   - Debug: every other attempt, one line each, and the messages of the client library.

@@ -287,3 +287,13 @@ func TestAMissingChrootIsAWarningOrAWrongCommandLine(t *testing.T) {
 	run(t, at("--existing-chroot")...).succeeded() // and reports nothing
 	run(t, "lock", "/a", "--servers", s.addr, "--existing-chroot", "--", "true").failed(exitUsage, "has no chroot")
 }
+
+func TestAnAccessListForAPathThatWasMadeWithoutOneIsAWarning(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	run(t, "lock", "/open", "--servers", s.addr, "--", "true").succeeded()
+	p := run(t, "lock", "/open", "--servers", s.addr, "--auth", "digest:me:secret", "--acl", "creator", "--", "true")
+	require.Zero(t, p.wait())
+	require.Equal(t, "menagerie: /open is open to everybody, although --acl is given: it was made without; "+
+		"mend it in zkCli.sh with setAcl -R /open auth::cdrwa\n", p.stderr.String())
+}

@@ -85,6 +85,8 @@ func told(r slog.Record) string {
 		return r.Message + ": " + said["error"]
 	case "connected again":
 		return r.Message + " after " + said["after"]
+	case "open to everybody, although WithACL is given":
+		return said["path"] + " is open to everybody, although --acl is given: it was made without; mend it in zkCli.sh with " + said["mend"]
 	case "made the chroot, which did not exist":
 		return "made the chroot " + said["chroot"] + ", which did not exist; --existing-chroot refuses that"
 	}

@@ -35,6 +35,7 @@ type Queue struct {
 	Check  func() []any               // what must hold when an entry is made, as checks of its transaction; if it does not, Obtain fails with [node.Refused]
 	Waits  func(Entry)                // called with each entry of Obtain that may have to wait, before it does; nil for nobody
 	Delay  time.Duration              // how long nobody is granted after a hold that was lost: see mark.go
+	Begins func(*zkconn.Epoch)        // called in each ZooKeeper session before an attempt to hold; must not block; nil for nothing
 	Open   bool                       // the entries are never sealed, because their maker writes to them
 
 	// readOnlyDir is set once the servers have refused to let us write the directory's
@@ -209,6 +210,9 @@ func (q *Queue) acquire(ctx context.Context, lost func(*Ticket), pace node.Pace,
 		e, err := q.Client.Epoch(ctx)
 		if err != nil {
 			return nil, err
+		}
+		if q.Begins != nil {
+			q.Begins(e)
 		}
 		t, err := attempt(e)
 		if err == nil {

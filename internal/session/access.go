@@ -22,6 +22,7 @@ type Access struct {
 	Path     string // as the session's user knows it
 	Settings Settings
 	kind     string // see Of
+	views    bool   // it makes nothing at the path: see NewViewAccess
 }
 
 // NewAccess checks the arguments of a constructor. It returns no
@@ -32,7 +33,9 @@ func NewAccess[O Option](s *Session, path string, opts []O) *Access {
 
 // NewViewAccess is NewAccess for what only looks at nodes of any program: the path may be the root.
 func NewViewAccess[O Option](s *Session, path string, opts []O) *Access {
-	return newAccess(s, path, Options(opts), node.ValidateNode, func(u use) bool { return u.lock })
+	a := newAccess(s, path, Options(opts), node.ValidateNode, func(u use) bool { return u.lock })
+	a.views = true
+	return a
 }
 
 // NewValueAccess is NewAccess for what keeps values of the user: it takes the option for their codec, and none of those
@@ -101,7 +104,7 @@ func (a *Access) Queue(sub string, kind queue.Kind) *queue.Queue {
 		Client: a.client, Logger: a.logger,
 		Dir: a.Full(a.Path) + sub, Shown: a.Path + sub,
 		Kind: kind, ACL: a.Settings.ACL,
-		Data: a.Owner, Crowds: &a.crowds, Delay: a.Settings.Delay,
+		Data: a.Owner, Crowds: &a.crowds, Delay: a.Settings.Delay, Begins: a.lookIfOpen,
 	}
 	if sub == "" {
 		q.Type, q.Looks = queue.TypeOf(kind), &a.looks
@@ -137,14 +140,14 @@ func (a *Access) In(ctx context.Context, f func(context.Context, *zkconn.Epoch) 
 	if ctx.Err() != nil {
 		return errs.OfContext(ctx)
 	}
-	return a.inUnjoined(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	return a.inUnjoined(ctx, a.used(func(ctx context.Context, e *zkconn.Epoch) error {
 		if a.kind != "" {
 			if err := a.Look(ctx, e, a.kind); err != nil {
 				return err
 			}
 		}
 		return f(ctx, e)
-	})
+	}))
 }
 
 // Until is In for f that must know what became of its requests: f's context ends only when the session closes. f itself ends
@@ -157,7 +160,7 @@ func (a *Access) Until(ctx context.Context, f func(context.Context, *zkconn.Epoc
 	defer cancel()
 	requests, stop := a.Bounded(context.WithoutCancel(ctx))
 	defer stop()
-	return a.inEach(ctx, requests, f)
+	return a.inEach(ctx, requests, a.used(f))
 }
 
 // ACL is the access control list of the primitive's nodes.

@@ -38,6 +38,8 @@ type Session struct {
 	shared   sync.Map                    // see Shared
 	parked   atomic.Pointer[func(error)] // see OnPark
 
+	openLooked sync.Map // by path: see lookIfOpen
+
 	// ctx ends, with errs.ErrClosed as its cause, when Close begins. Everything
 	// that the session starts ends with ctx, and Close waits for it with work.
 	ctx  context.Context

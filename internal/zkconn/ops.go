@@ -89,6 +89,19 @@ func (e *Epoch) StartExists(path string) *Call[*zk.Stat] { return start(e, exist
 // StartChildren asks for the children of path, once, and does not wait for the answer.
 func (e *Epoch) StartChildren(path string) *Call[Listing] { return start(e, childrenRequest(path)) }
 
+// StartGetACL asks for the access control list of the node at path, once, and does not wait for the answer.
+func (e *Epoch) StartGetACL(path string) *Call[[]zk.ACL] {
+	return start(e, request[[]zk.ACL]{
+		op: opGetACL, about: path, body: jute.AppendText(nil, path),
+		decode: func(r *jute.Decoder) (list []zk.ACL, err error) {
+			for range count(r, 12) {
+				list = append(list, zk.ACL{Perms: r.Int32(), Scheme: string(r.Text()), ID: string(r.Text())})
+			}
+			return list, nil
+		},
+	})
+}
+
 // window is how many reads are under way at one time.
 const window = 64
 

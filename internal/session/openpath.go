@@ -1,0 +1,74 @@
+package session
+
+import (
+	"context"
+	"strings"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// The servers keep the access control list with which a node was made. So a list that is given for a path that was used
+// without one before protects nothing: the directory stays open, and with it the nodes that are made in it.
+
+// changing are the permissions with which a stranger could take a lock, or remove one.
+const changing = zk.PermCreate | zk.PermDelete | zk.PermWrite | zk.PermAdmin
+
+// toAll are the permissions to change something that a list gives to everybody.
+func toAll(list []zk.ACL) (perms int32) {
+	for _, a := range list {
+		if a.Scheme == "world" {
+			perms |= a.Perms & changing
+		}
+	}
+	return perms
+}
+
+// lookIfOpen logs a warning if the path of the primitive gives everybody permissions that its list does not. It does so at the first
+// use of the path in the session, if there is a list that withholds any. That costs one request, for which nobody waits.
+func (a *Access) lookIfOpen(e *zkconn.Epoch) {
+	if a.views || toAll(a.Settings.ACL) == changing {
+		return
+	}
+	path := a.Full(a.Path)
+	if _, looked := a.openLooked.LoadOrStore(path, true); looked {
+		return
+	}
+	call := e.StartGetACL(path) // before anything that the caller makes there
+	a.Spawn(func() {
+		list, err := call.Wait(a.ctx, e)
+		switch {
+		case zkconn.Unknown(err), err == zkconn.ErrNotSent, err == zkconn.ErrOver:
+			a.openLooked.Delete(path) // the next use looks again
+		case err == nil && toAll(list)&^toAll(a.Settings.ACL) != 0:
+			a.logger.Warn("open to everybody, although WithACL is given", "path", a.Path,
+				"mend", "setAcl -R "+path+" "+shownACL(a.Settings.ACL))
+		}
+	})
+}
+
+// shownACL is a list as zkCli.sh takes it.
+func shownACL(list []zk.ACL) string {
+	shown := make([]string, len(list))
+	for i, a := range list {
+		var perms strings.Builder
+		for _, p := range []struct {
+			bit    int32
+			letter byte
+		}{{zk.PermCreate, 'c'}, {zk.PermDelete, 'd'}, {zk.PermRead, 'r'}, {zk.PermWrite, 'w'}, {zk.PermAdmin, 'a'}} {
+			if a.Perms&p.bit != 0 {
+				perms.WriteByte(p.letter)
+			}
+		}
+		shown[i] = a.Scheme + ":" + a.ID + ":" + perms.String()
+	}
+	return strings.Join(shown, ",")
+}
+
+// used is what a call does first in each ZooKeeper session.
+func (a *Access) used(f func(context.Context, *zkconn.Epoch) error) func(context.Context, *zkconn.Epoch) error {
+	return func(ctx context.Context, e *zkconn.Epoch) error {
+		a.lookIfOpen(e)
+		return f(ctx, e)
+	}
+}
