@@ -192,7 +192,7 @@ func (s *suite) rewrite(d *decl) (string, error) {
 
 // exchange finds the zero values of the exchanged types, the variables that have one, and the places where their address is taken.
 func (s *suite) exchange(d *decl) (edits []edit) {
-	made := map[*ast.Object]bool{} // variables that become pointers
+	made := map[string]bool{} // variables that become pointers
 	replace := func(n ast.Node, text string) {
 		edits = append(edits, edit{d.file.offset(n.Pos()), d.file.offset(n.End()), text})
 	}
@@ -208,12 +208,12 @@ func (s *suite) exchange(d *decl) (edits []edit) {
 			if c := s.constructor(d.file, n.Type); c != "" && len(n.Values) == 0 {
 				replace(n.Type, "= "+c)
 				for _, id := range n.Names {
-					made[id.Obj] = true
+					made[id.Name] = true
 				}
 			}
 		case *ast.AssignStmt:
 			if len(n.Rhs) == 1 && literal(n.Rhs[0]) != "" {
-				made[n.Lhs[0].(*ast.Ident).Obj] = true
+				made[n.Lhs[0].(*ast.Ident).Name] = true
 			}
 		case *ast.UnaryExpr:
 			if c := literal(n.X); n.Op == token.AND && c != "" {
@@ -235,7 +235,7 @@ func (s *suite) exchange(d *decl) (edits []edit) {
 	})
 	ast.Inspect(d.node, func(n ast.Node) bool {
 		if u, ok := n.(*ast.UnaryExpr); ok && u.Op == token.AND {
-			if id, ok := u.X.(*ast.Ident); ok && id.Obj != nil && made[id.Obj] {
+			if id, ok := u.X.(*ast.Ident); ok && made[id.Name] {
 				replace(u, id.Name)
 			}
 		}
