@@ -99,7 +99,7 @@ func WithDialer(dial func(ctx context.Context, network, address string) (net.Con
 
 // WithLogger makes the session log to l. By default it logs nothing. It logs:
 //   - Error: the servers refuse the session for good, or have lost transactions (WithForwardOnly); the session file cannot be written.
-//   - Warn: the first failed attempt to connect, at once and with its cause ("cannot connect"), of a name with
+//   - Warn: at Connect, a session timeout that the servers had to raise to one that is too short (see [WithTimeout]); the first failed attempt to connect, at once and with its cause ("cannot connect"), of a name with
 //     several addresses when all have failed; the loss of a lease
 //     or of a place in a queue; an attempt to queue that failed and is repeated; a node that somebody else removed,
 //     or that could not be removed at once; a chroot that did not exist, and that the session has created;

@@ -193,3 +193,31 @@ func TestAChangeOfStateNamesTheSessionThatItConcerns(t *testing.T) {
 		}, told)
 	})
 }
+
+// Servers raise what is asked for to their least, which is two ticks: too little for a leader that is cut off.
+func TestASessionTimeoutThatTheServersHadToRaiseIsWarnedOfOnce(t *testing.T) {
+	for _, c := range []struct {
+		asked, least time.Duration
+		warned       bool
+	}{
+		{3 * time.Second, 4 * time.Second, true},
+		{4 * time.Second, 4 * time.Second, false},  // nothing tells how long a tick is
+		{3 * time.Second, 10 * time.Second, false}, // long enough
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Run(t, zktest.WithTimeoutLimits(c.least, time.Minute))
+			b := &logbook{}
+			s := srv.Session(t, zksync.WithTimeout(c.asked), zksync.WithLogger(b.logger(slog.LevelWarn)))
+			if !c.warned {
+				require.Empty(t, b.take())
+				return
+			}
+			require.Equal(t, []string{`level=WARN msg="the servers granted their least session timeout, with which a holder ` +
+				`may be told of a loss too late if their leader is cut off" asked=3s granted=4s`}, b.take())
+			srv.Expire(s.ID())
+			time.Sleep(time.Second)
+			require.Equal(t, zksync.Connected, s.State())
+			require.Empty(t, b.take())
+		})
+	}
+}

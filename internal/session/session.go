@@ -134,6 +134,7 @@ func (s *Session) first(ctx context.Context) error {
 		return s.inUnjoined(ctx, func(ctx context.Context, e *zkconn.Epoch) error { return e.FindChroot(ctx) })
 	}
 	if err == nil {
+		s.warnOfShort(s.settings.Timeout, s.Timeout())
 		return nil
 	}
 	if ctx.Err() != nil {
@@ -143,6 +144,15 @@ func (s *Session) first(ctx context.Context) error {
 		err = fmt.Errorf("%w; %w", err, last)
 	}
 	return err
+}
+
+// warnOfShort warns if the servers have raised the timeout that was asked for. What they grant then is usually two of their ticks,
+// and a holder is told in time in each case only with zkconn.LeastHeld or more. In other cases nothing tells how long a tick is.
+func (s *Session) warnOfShort(asked, granted time.Duration) {
+	if granted > asked && granted < zkconn.LeastHeld {
+		s.logger.Warn("the servers granted their least session timeout, with which a holder may be told of a loss too late if their leader is cut off",
+			"asked", asked, "granted", granted)
+	}
 }
 
 // LastFailure is why the newest attempt failed of those that others make for a caller: their contexts come

@@ -84,12 +84,14 @@ func leaseSpan(timeout time.Duration, fraction float64) time.Duration {
 const (
 	usualTick  = 2 * time.Second
 	deposedFor = 2 * usualTick // how much longer a deposed leader answers than its followers wait
-	leastHeld  = 5 * usualTick
+
+	// LeastHeld is the least session timeout with which a lease ends before a new leader grants to another.
+	LeastHeld = 5 * usualTick
 )
 
 // heldSpan is how long a lease outlives the newest answer at most, whatever is proved.
 func heldSpan(timeout time.Duration) time.Duration {
-	if timeout < leastHeld {
+	if timeout < LeastHeld {
 		return leaseSpan(timeout, 0)
 	}
 	return leaseSpan(timeout, 0) - deposedFor
