@@ -115,8 +115,14 @@ func (e *Epoch) Silence() time.Duration {
 // Otherwise it blocks until there is one, ctx ends, or the epoch is over.
 func (e *Epoch) Await(ctx context.Context) error {
 	e.mu.Lock()
-	linked := e.linked
+	linked, w := e.linked, e.wire
 	e.mu.Unlock()
+	if w != nil && w.ending() {
+		e.awaitUnlink(ctx, w)
+		e.mu.Lock()
+		linked = e.linked
+		e.mu.Unlock()
+	}
 	if closed(e.over) {
 		return ErrOver
 	}
@@ -130,6 +136,21 @@ func (e *Epoch) Await(ctx context.Context) error {
 		return ErrOver
 	}
 }
+
+// awaitUnlink waits until a connection that has ended is out of use. That takes moments; but if the caller
+// keeps it from that, the wait ends by itself.
+func (e *Epoch) awaitUnlink(ctx context.Context, w *wire) {
+	bound := time.NewTimer(unlinkWithin)
+	defer bound.Stop()
+	select {
+	case <-w.unlinked:
+	case <-bound.C:
+	case <-ctx.Done():
+	case <-e.over:
+	}
+}
+
+const unlinkWithin = 5 * time.Millisecond
 
 // Linked reports whether there is a connection now.
 func (e *Epoch) Linked() bool { return e.Connection() != 0 }

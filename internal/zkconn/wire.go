@@ -36,6 +36,8 @@ type wire struct {
 
 	identity presence // guarded by the lock of the client's identity
 
+	unlinked chan struct{} // closed once the epoch has heard of its end
+
 	met  context.Context // ends when the handshake has succeeded, or the connection has failed
 	meet context.CancelFunc
 
@@ -56,8 +58,8 @@ func newWire(raw net.Conn, e *Epoch, addr string, deadline time.Time) *wire {
 	w := &wire{
 		raw: raw, epoch: e, addr: addr,
 		in:      bufio.NewReaderSize(raw, keepBuffer),
-		writing: make(chan struct{}, 1),
-		sent:    make(map[int32]*sentRequest),
+		writing: make(chan struct{}, 1), unlinked: make(chan struct{}),
+		sent: make(map[int32]*sentRequest),
 	}
 	w.met, w.meet = context.WithCancel(context.Background())
 	return w
@@ -194,8 +196,16 @@ func (w *wire) fail(err error) {
 	// The epoch hears of it before the requests fail: a caller that
 	// tries again then finds no connection, and waits for the next.
 	w.epoch.disconnected(w, err, open)
+	close(w.unlinked)
 	w.drop(err)
 	shut(w.raw)
+}
+
+// ending reports whether the connection has ended, and the epoch may not have heard of that yet.
+func (w *wire) ending() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed
 }
 
 // shut closes a connection. With TLS it closes the connection underneath
