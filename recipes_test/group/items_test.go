@@ -267,12 +267,16 @@ func TestAFunctionThatExitsEndsTheAssignOfThisMember(t *testing.T) {
 		proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 			g, d := zkgroup.New(v.Session(), groupPath), newDiary()
 			m := joins(v, g, "a", "")
-			began := time.Now()
+			var began time.Time
+			beside := make(chan struct{})
 			err := g.Assign(t.Context(), m, []string{"x", "y"}, d.run("a", func(item string, _ int) error {
 				if item == "y" {
+					began = time.Now()
+					close(beside)
 					time.Sleep(time.Second)
 					return nil
 				}
+				<-beside
 				return c.f()
 			}), zkgroup.WithItemErrors(func(string, int, error) { c.hook() }))
 			require.ErrorContains(t, err, c.says, name)
