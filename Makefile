@@ -139,9 +139,11 @@ examples: ## run all examples, also the one that uses SQLite, which takes a minu
 BATCH ?= 2m
 
 .PHONY: batch
-batch: zookeeper ## a batch of 64 items on 8 workers, which are killed at random, on three real servers
+batch: zookeeper ## a batch of 64 items on 8 workers, which are killed at random, and one of shell scripts, on three real servers
 	MENAGERIE_BATCH=$(BATCH) MENAGERIE_TEST_ENSEMBLE=3 bin/ensemble -servers 3 -- \
 		$(GO) test -count=$(COUNT) -timeout=1h -v -run 'TestABatchOfWorkersThatAreKilledAtRandom' $(TESTFLAGS) ./recipes_test/group
+	MENAGERIE_BATCH=$(BATCH) MENAGERIE_REQUIRE_ENSEMBLE=1 \
+		$(GO) test -count=$(COUNT) -timeout=1h -v -run 'TestABatchOfShellWorkersWhileARealServerRestarts' $(TESTFLAGS) ./cmd/menagerie
 
 .PHONY: conformance
 conformance: zookeeper ## the in-process server against a real one: every scenario and 2000 programs
