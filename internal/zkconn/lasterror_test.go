@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -87,14 +88,15 @@ func TestTheLastErrorOfTheFirstRoundSaysWhichServerHasNotAnsweredYet(t *testing.
 // What a name stood for once is no server any more.
 func TestTheLastErrorForgetsAddressesThatANameHasLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		address := "10.0.0.1"
+		var address atomic.Value
+		address.Store("10.0.0.1")
 		refuse := func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
 		c := Open(Config{Servers: []string{"zk:2181"}, Timeout: 10 * time.Second, Dial: refuse,
-			Resolve: func(context.Context, string) ([]string, error) { return []string{address}, nil }})
+			Resolve: func(context.Context, string) ([]string, error) { return []string{address.Load().(string)}, nil }})
 		defer c.Close()
 		time.Sleep(time.Minute)
 		require.EqualError(t, c.LastError(), "the last attempt failed: zk:2181 (10.0.0.1): "+saysRefused)
-		address = "10.0.0.2"
+		address.Store("10.0.0.2")
 		time.Sleep(time.Minute)
 		require.EqualError(t, c.LastError(), "the last attempt failed: zk:2181 (10.0.0.2): "+saysRefused)
 	})
