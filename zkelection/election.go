@@ -82,6 +82,7 @@ func New(s *zksync.Session, path string, self Candidate, opts ...zksync.Option) 
 		return e.content(e.data()).Encode()
 	}
 	g.Queue().Open = true // see SetData
+	g.Queue().Says = true
 	e.at, e.grants = at, g
 	return e
 }

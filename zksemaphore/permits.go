@@ -28,7 +28,9 @@ func newPermits(s *session.Session, path string, n int64, opts []session.Option)
 	if n < 0 {
 		at.Refuse(fmt.Errorf("%w: a semaphore of %d permits; give 0 or more", errs.ErrMisuse, n))
 	}
-	return &permits{share.NewUnshared(at, queue.PermitQueue, queue.KindPermit), newConfig(at.Full(path), at.ACL(), n)}
+	g := share.NewUnshared(at, queue.PermitQueue, queue.KindPermit)
+	g.Queue().Says = true
+	return &permits{g, newConfig(at.Full(path), at.ACL(), n)}
 }
 
 // request is the queue of one request for n permits, with a config of its own.

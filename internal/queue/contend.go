@@ -27,7 +27,9 @@ var errResume = fmt.Errorf("%w, if the watches do not tell", errList)
 // contend waits until the ticket is granted (nil), its own node is gone (ErrGone),
 // ctx ends, or the epoch is over. When it returns, all its watches have been stopped.
 func (t *Ticket) contend(ctx context.Context) error {
-	errs.Waits(ctx, t.standing)
+	if t.queue.Says {
+		errs.Waits(ctx, t.standing)
+	}
 	ev := newEvents(t.Entry.Name)
 	defer func() { ev.stop() }()
 	var pace node.Pace

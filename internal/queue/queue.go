@@ -37,6 +37,7 @@ type Queue struct {
 	Delay  time.Duration              // how long nobody is granted after a hold that was lost: see mark.go
 	Begins func(*zkconn.Epoch)        // called in each ZooKeeper session before an attempt to hold; must not block; nil for nothing
 	Open   bool                       // the entries are never sealed, because their maker writes to them
+	Says   bool                       // the error of a wait that ends with its context says what it waited for, which costs a read
 
 	// readOnlyDir is set once the servers have refused to let us write the directory's
 	// data. From then on the transaction that makes an entry does not write to the
@@ -227,7 +228,7 @@ func (q *Queue) acquire(ctx context.Context, lost func(*Ticket), pace node.Pace,
 			return t, nil
 		}
 		gone := errors.Is(err, ErrGone)
-		if t != nil && ctx.Err() != nil && t.Epoch.Linked() {
+		if q.Says && t != nil && ctx.Err() != nil && t.Epoch.Linked() {
 			t.ask() // before the request that Leave waits for, so it is answered before
 		}
 		if t != nil {

@@ -50,7 +50,9 @@ type grant struct {
 
 // NewCohort makes the object of a lock of this kind.
 func NewCohort(at *session.Access, kind queue.Kind) *Cohort {
-	return &Cohort{side: side{at: at, q: at.Queue("", kind)}}
+	q := at.Queue("", kind)
+	q.Says = true
+	return &Cohort{side: side{at: at, q: q}}
 }
 
 // Part says that the lock is a part of another object, whose path is above. So nothing else can be at the path of the lock.
