@@ -2,6 +2,7 @@ package zkconn
 
 import (
 	"context"
+	"io"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -22,11 +23,11 @@ func TestAConnectionThatHasEndedIsNotTriedAgainWhileItIsTakenOutOfUse(t *testing
 		require.NoError(t, err)
 		w := e.current()
 		e.telling.Lock() // the first one waits for it
-		go w.fail(errSilent)
+		go w.fail(io.EOF)
 		for !w.ending() {
 			runtime.Gosched()
 		}
-		w.fail(errSilent) // the second one returns at once
+		w.fail(io.EOF) // the second one returns at once
 		next := make(chan error, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
