@@ -109,12 +109,12 @@ func uncarried(t reflect.Type, depth int) reflect.Type {
 func uncarriedField(t reflect.Type, depth int) reflect.Type {
 	none := depth > 0 && t.NumField() > 0
 	for _, f := range reflect.VisibleFields(t) {
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if !f.IsExported() || f.Anonymous && f.Type.Kind() == reflect.Struct || name == "-" && options == "" {
+		tag := f.Tag.Get("json")
+		if !f.IsExported() || f.Anonymous && f.Type.Kind() == reflect.Struct || tag == "-" {
 			continue
 		}
 		none = false
-		if strings.Contains(options, "omitzero") {
+		if strings.Contains(tag, ",omitzero") {
 			continue
 		}
 		if bad := uncarried(f.Type, 0); bad != nil {

@@ -147,6 +147,10 @@ func TestATypeThatCannotBeKeptIsRefusedBeforeTheFunctionRuns(t *testing.T) {
 		taken(v, "/once/g", struct{}{})
 		taken(v, "/once/h", []byte("x"))
 		taken(v, "/once/i", &handle{Name: "x"})
+		type dash struct {
+			N int `json:"-,"` // called "-"
+		}
+		taken(v, "/once/j", dash{1})
 	})
 }
 
