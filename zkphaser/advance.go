@@ -140,7 +140,11 @@ func (p *Phaser) glance(ctx context.Context, e *zkconn.Epoch, phase int) string 
 			return "", err
 		}
 		arrived, err := record.Call(ctx, e, p.arrivals(after(phase)), there)
-		return arrived.Say(fmt.Sprintf("%d of %d have arrived", len(there), len(here)+len(there))) + missing.Say("; missing"), err
+		text := arrived.Say(fmt.Sprintf("%d of %d have arrived", len(there), len(here)+len(there)))
+		if names := missing.String(); names != "" {
+			text += "; missing: " + names
+		}
+		return text, err
 	})
 }
 

@@ -44,6 +44,12 @@ func TestAWaitThatEndsNamesThoseWhoHaveComeOrAreMissing(t *testing.T) {
 			require.NoError(t, err)
 			return func(ctx context.Context) error { _, err := q.AwaitAdvance(ctx, 0); return err }
 		}, ": 0 of 1 have arrived; missing: " + who("a")},
+		"phaser, without parties": {func(a, b *zksync.Session) func(context.Context) error {
+			return func(ctx context.Context) error {
+				_, err := zkphaser.New(a, proving.PhaserPath).AwaitAdvance(ctx, 0)
+				return err
+			}
+		}, ": 0 of 0 have arrived"},
 		"wait group": {func(a, b *zksync.Session) func(context.Context) error {
 			require.NoError(t, zkwaitgroup.New(a, proving.GroupPath).AddContext(context.Background(), 2))
 			return zkwaitgroup.New(b, proving.GroupPath).WaitContext
