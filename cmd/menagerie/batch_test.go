@@ -127,3 +127,22 @@ func batch(t *testing.T, servers string, restart func()) {
 	}
 	t.Log(codes)
 }
+
+// An editor may leave the last line without a newline, and blanks belong to an item.
+func TestAShellWorkerDoesEveryLineOfItsFile(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	script, err := filepath.Abs("../../examples/shellbatch/worker.sh")
+	require.NoError(t, err)
+	list, done := filepath.Join(t.TempDir(), "items"), filepath.Join(t.TempDir(), "done")
+	require.NoError(t, os.WriteFile(list, []byte(" a\tb \n--c\nlast"), 0o644))
+	p := startBy(func(c *exec.Cmd) error {
+		c.Path, c.Args = script, []string{script, "/batch", "w1", "1", list, "sh", "-c", `echo "$MENAGERIE_VALUE" >>"$0"`, done}
+		c.Env = append(c.Env, "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"), serversEnv+"="+s.addr)
+		return c.Start()
+	}, t, nil)
+	require.Equal(t, 0, p.wait(), lazy{&p.stderr})
+	text, err := os.ReadFile(done)
+	require.NoError(t, err)
+	require.Equal(t, " a\tb \n--c\nlast\n", string(text))
+}

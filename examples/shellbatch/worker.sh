@@ -4,6 +4,7 @@
 #     worker.sh BATCH NAME WORKERS ITEMS CMD ARGS...
 #
 # BATCH is a path that no other batch has, such as /batches/2026-11-27. NAME is the worker's own. CMD gets an item in MENAGERIE_VALUE.
+# It must not exit with 75: that says that there is no item. An item of which CMD fails comes again.
 # If a worker dies, start it again with the same NAME:
 #
 #     until ./worker.sh /batches/7 w3 20 items ./invoice.sh; do sleep 1; done
@@ -15,7 +16,7 @@ shift 4
 timeout=5s
 
 # Worker NAME has come to a point of the batch; go on when all have. The latch stays open, so a worker that comes back passes at once. The once counts
-# it once. A barrier would not do: who comes late waits there alone, for a round that does not come.
+# it once, unless the worker dies just after the count. A barrier would not do: who comes late waits there alone, for a round that does not come.
 meet() {
 	menagerie once "$batch/$1/$name" --timeout $timeout -- menagerie latch down "$batch/$1-latch" --count "$workers"
 	menagerie latch wait "$batch/$1-latch" --count "$workers" --wait 10m --timeout $timeout
@@ -25,7 +26,7 @@ meet begin
 
 # One of them puts the items into the queue. If it dies, another one begins again, so some items may be there twice.
 menagerie once "$batch/filled" --timeout $timeout -- \
-	sh -eu -c 'while read -r item; do menagerie queue put "$0" "$item"; done <"$1"' "$batch/items" "$items"
+	sh -eu -c 'while IFS= read -r item || [ -n "$item" ]; do menagerie queue put "$0" -- "$item"; done <"$1"' "$batch/items" "$items"
 
 # Until there is no item for longer than a session timeout: the item of a dead worker comes again by then.
 while :; do
@@ -34,7 +35,7 @@ while :; do
 	case $code in
 	0) ;;
 	75) break ;;
-	*) echo "$name: exit code $code, the item comes again" ;;
+	*) echo "$name: exit code $code, the item comes again" && sleep 1 ;;
 	esac
 done
 
