@@ -28,6 +28,9 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	if _, err := output("go", "mod", "download", "golang.org/x/sync"); err != nil { // else "go list" knows no directory on a new machine
+		return err
+	}
 	xsync, err := output("go", "list", "-m", "-f", "{{.Dir}}", "golang.org/x/sync")
 	if err != nil {
 		return err
