@@ -53,11 +53,17 @@ func (b *DoubleBarrier) withdraw(s *participant) {
 	}
 }
 
-// remove has the node of s removed, by the transaction of a departure if that gets through: a node that goes otherwise
+// remove has the node of s removed, by the transaction of a departure, through disconnects: a node that goes otherwise
 // is that of a party that has died.
 func (b *DoubleBarrier) remove(s *participant) (done <-chan struct{}) {
-	call := s.epoch.StartMulti(b.departure(s)...)
-	return s.epoch.Reap(zkconn.Orphan{Dir: b.parties(), Pending: call.Done(), Outcome: func() (string, bool) { return s.node, false }})
+	e, at, ops, left := s.epoch, s.node, b.departure(s), make(chan struct{})
+	if !e.Go(func() {
+		defer close(left)
+		_, _ = record.Transact(context.Background(), e, ops...) // if the servers refuse it, the node goes without
+	}) {
+		close(left) // the session is being ended, and the node with it
+	}
+	return e.Reap(zkconn.Orphan{Dir: b.parties(), Pending: left, Outcome: func() (string, bool) { return at, false }})
 }
 
 // unwanted says that nobody wants the node of s any more. If there were several requests for the node, one of them

@@ -143,6 +143,24 @@ func TestAPartyThatGaveUpHasNotDied(t *testing.T) {
 	})
 }
 
+// Leave gives up while its party has no connection. The party lives, and leaves when it is connected again.
+func TestAPartyThatGaveLeaveUpWithoutAConnectionHasNotDied(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		bs, sessions := namedDoubles(v, 2)
+		allPass(v, enters(bs...))
+		heal := v.Server.Partition(sessions[0].ID())
+		v.Server.Disconnect(sessions[0].ID())
+		v.Quiet()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, bs[0].Leave(ctx), context.DeadlineExceeded)
+		heal()
+		v.Connected(sessions[0])
+		v.Settled(doubleParties, 1)
+		require.NoError(t, bs[1].Leave(context.Background()))
+	})
+}
+
 func TestAWaitAtADoubleBarrierThatEndsSaysWhoIsMissing(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		bs, _ := namedDoubles(v, 3)
