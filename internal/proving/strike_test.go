@@ -33,6 +33,6 @@ func TestEachRequestIsStruckOnceAndHeartbeatsAreNone(t *testing.T) {
 		})
 	})
 	if !testing.Short() {
-		require.Equal(t, []zktest.Op{zktest.Multi, zktest.GetData, zktest.Delete}, struck)
+		require.Equal(t, []zktest.Op{zktest.GetData, zktest.Multi, zktest.GetData, zktest.Delete}, struck)
 	}
 }

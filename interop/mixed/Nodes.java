@@ -93,7 +93,7 @@ final class Nodes {
             }
         });
         watcher.start();
-        client.sync().forPath(path); // behind the watch
+        client.getData().forPath(path); // answered after the watch, which is set in the background
         return (verb, words) -> {
             String event = events.poll(Half.PATIENCE, TimeUnit.SECONDS);
             return event == null ? "none" : event;

@@ -86,7 +86,9 @@ func TestAnEphemeralChildTellsADoubleBarrierOrAGroupOfCurator(t *testing.T) {
 			"/group":  {"web-3", "GroupMember", []string{layout.Group}},
 		} {
 			v.Put(path, "")
-			_, err := curator.Conn().Create(path+"/"+c.child, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+			_, err := curator.Conn().Sync(path)
+			require.NoError(t, err)
+			_, err = curator.Conn().Create(path+"/"+c.child, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 			require.NoError(t, err)
 			v.Flush()
 			for _, kind := range c.refused {
