@@ -111,8 +111,8 @@ func (a *app) runHold(ctx context.Context, o holdOptions) error {
 			return err // the owner holds, and the message says that it was interrupted
 		}
 		if program == "" {
-			fmt.Fprintln(a.stdout, hold.Token())
-			return nil
+			_, err := fmt.Fprintln(a.stdout, hold.Token()) // the owner holds, and the same command prints it again
+			return outputError(err)
 		}
 		return a.runHeld(hold, o, program, w)
 	})

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -40,6 +42,18 @@ func TestAHoldOutlivesItsCommandUntilItIsGivenUp(t *testing.T) {
 	greater, err := zksync.ParseToken(strings.TrimSpace(next.stdout.String()))
 	require.NoError(t, err)
 	require.Positive(t, greater.Compare(token))
+}
+
+// Its caller needs the token. The owner holds, so the same command prints it later.
+func TestATokenThatCannotBePrintedIsAFailure(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer full.Close()
+	hold := []string{"hold", "/m", "--owner", "a", "--servers", s.addr}
+	startBy(func(c *exec.Cmd) error { c.Stdout = full; return c.Start() }, t, nil, hold...).failed(exitFailure, "cannot write the output")
+	run(t, hold...).succeeded()
 }
 
 func TestAHoldWithACommandEndsWhenThatSucceeds(t *testing.T) {
