@@ -74,6 +74,20 @@ func TestARuleThatStruckOrNeedNotDoesNotFailTheTest(t *testing.T) {
 	}
 }
 
+type skippedTB struct{ fakeTB }
+
+func (*skippedTB) Skipped() bool { return true }
+
+func TestATestThatSkipsNeedNoRuleToStrike(t *testing.T) {
+	t.Parallel()
+	tb := &skippedTB{fakeTB{TB: t}}
+	synctest.Test(t, func(*testing.T) {
+		zktest.Run(tb).Intercept(zktest.On(zktest.Create, "/n").LoseReply())
+		tb.finish()
+	})
+	require.Empty(t, tb.errors)
+}
+
 func TestErrorsThatNoRequestMetFailTheTest(t *testing.T) {
 	t.Parallel()
 	set := func(ops ...zktest.Op) []string {
