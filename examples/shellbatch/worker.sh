@@ -4,7 +4,7 @@
 #     worker.sh BATCH NAME WORKERS ITEMS CMD ARGS...
 #
 # BATCH is a path that no other batch has, such as /batches/2026-11-27. NAME is the worker's own. CMD gets an item in MENAGERIE_VALUE.
-# It must not exit with 75: that says that there is no item. An item of which CMD fails comes again.
+# An item of which CMD fails comes again.
 # If a worker dies, start it again with the same NAME:
 #
 #     until ./worker.sh /batches/7 w3 20 items ./invoice.sh; do sleep 1; done
@@ -28,15 +28,18 @@ meet begin
 menagerie once "$batch/filled" --timeout $timeout -- \
 	sh -eu -c 'while IFS= read -r item || [ -n "$item" ]; do menagerie queue put "$0" -- "$item"; done <"$1"' "$batch/items" "$items"
 
-# Until there is no item for longer than a session timeout: the item of a dead worker comes again by then.
+# Until the queue is empty: an item stays there until a worker has done it. Code 75 alone does not say so: perhaps no server could be reached, or CMD
+# has ended with it.
 while :; do
 	code=0
 	menagerie queue receive "$batch/items" --wait 8s --timeout $timeout -- "$@" || code=$?
 	case $code in
-	0) ;;
-	75) break ;;
-	*) echo "$name: exit code $code, the item comes again" && sleep 1 ;;
+	0) continue ;;
+	75) ;;
+	*) echo "$name: exit code $code, the item comes again" ;;
 	esac
+	case $(menagerie ls --json "$batch/items" 2>&1) in *'"count": 0,'* | *"does not exist"*) break ;; esac
+	sleep 1
 done
 
 meet end
