@@ -48,6 +48,7 @@ With --items the items, one a line, are divided among all members that do the sa
 once, at the start. The items of this member are in the file of --assign, one a line. They are there
 when CMD begins. The file is replaced (by a rename) whenever they change. Then CMD, but not what CMD
 has started, gets SIGHUP, on Linux only if CMD traps it. So trap SIGHUP first, and then read the file.
+Go and Java trap it for every program, and end a program that does not handle it.
 An item is in one such file at a time, as long as CMD has stopped with an item within --grace of its
 disappearance; then it may be given to another member.`,
 		Example: `  menagerie group join /groups/api --id "$(uname -n)" --data "$(uname -n):80" -- sleep 1`,
