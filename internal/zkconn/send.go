@@ -21,6 +21,7 @@ type sentRequest struct {
 	op   int32
 	size int  // in bytes, of a request of our own
 	beat bool // a heartbeat, which may be answered at any time
+	done bool // answered
 	// end is called once, in the goroutine that reads or closes the
 	// connection. It is nil for a request of the client library's.
 	end func(body []byte, err error)
@@ -154,7 +155,7 @@ func (w *wire) expect(r *sentRequest) (xid int32, ok bool) {
 			break
 		}
 	}
-	w.sent[xid] = r
+	w.await(xid, r)
 	if !r.beat {
 		w.order = append(w.order, xid)
 	}
@@ -216,6 +217,13 @@ func (w *wire) takeOut(xid int32) (*sentRequest, error) {
 	defer w.mu.Unlock()
 	r := w.sent[xid]
 	delete(w.sent, xid)
+	if r != nil {
+		r.done = true
+	}
+	for len(w.asked) > 0 && w.asked[0].done {
+		w.asked[0] = nil // the slice keeps what is before its begin
+		w.asked = w.asked[1:]
+	}
 	switch {
 	case r == nil:
 		// A second answer to one request may mean that it was applied twice. Nobody
@@ -259,7 +267,7 @@ func (w *wire) overdue() error {
 func (w *wire) drop(cause error) {
 	w.mu.Lock()
 	sent := w.sent
-	w.sent = nil
+	w.sent, w.asked = nil, nil
 	w.mu.Unlock()
 	if isClosed(cause) {
 		longest := 0

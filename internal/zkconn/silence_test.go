@@ -1,6 +1,7 @@
 package zkconn
 
 import (
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,4 +85,37 @@ func TestAHeartbeatThatWakesLateTellsOfAPause(t *testing.T) {
 	woken := now.Add(time.Second)
 	*(*uint64)(unsafe.Pointer(&woken)) += 9 << 30 // by the wall clock alone: see TestTheLongerOfBothClocksCounts
 	require.Equal(t, "this machine was suspended, or its clock set forward, for at least 9.5s", c.silence(woken))
+}
+
+// A deadline that ends many waits at once has each of them ask, while their requests are under way, and the answers wait for the
+// same lock.
+func TestTheOldestUnansweredRequestIsFoundAtOnceHoweverManyThereAre(t *testing.T) {
+	client, server := net.Pipe()
+	defer server.Close()
+	w := newWire(client, &Epoch{cfg: &Config{Timeout: 10 * time.Second}}, "zk", time.Time{})
+	w.open = true
+	require.Zero(t, w.silence())
+	first := time.Now().Add(-time.Hour)
+	xids := make([]int32, 200_000)
+	for i := range xids {
+		xid, ok := w.expect(&sentRequest{at: first.Add(time.Duration(i) * time.Millisecond), beat: i == 1})
+		require.True(t, ok)
+		xids[i] = xid
+	}
+	began := time.Now()
+	for range 3_000 {
+		w.silence()
+	}
+	require.Less(t, time.Since(began), time.Second, "to look at all of them would take many")
+
+	for _, i := range []int{1, 0, 2} { // the heartbeat overtakes
+		_, err := w.takeOut(xids[i])
+		require.NoError(t, err)
+	}
+	require.InDelta(t, (time.Since(first) - 3*time.Millisecond).Seconds(), w.silence().Seconds(), 0.5e-3)
+	for _, xid := range xids[3:] {
+		_, err := w.takeOut(xid)
+		require.NoError(t, err)
+	}
+	require.Zero(t, w.silence())
 }

@@ -45,6 +45,7 @@ type wire struct {
 	open     bool                   // the handshake is over
 	greeting time.Time              // send time of the handshake
 	sent     map[int32]*sentRequest // requests without an answer, by xid
+	asked    []*sentRequest         // those in sent and some answered ones behind the first, oldest first
 	order    []int32                // xids of our own requests in sent, except heartbeats, the oldest first
 	pings    []time.Time            // send times of unanswered pings, oldest first
 	backlog  []unsent               // see send
@@ -89,10 +90,8 @@ func (w *wire) silence() time.Duration {
 	defer w.mu.Unlock()
 	now := time.Now()
 	oldest := now
-	for _, r := range w.sent {
-		if r.at.Before(oldest) {
-			oldest = r.at
-		}
+	if len(w.asked) > 0 {
+		oldest = w.asked[0].at
 	}
 	if len(w.pings) > 0 && w.pings[0].Before(oldest) {
 		oldest = w.pings[0]
@@ -170,9 +169,15 @@ func (w *wire) note(b []byte, now time.Time) (greeting bool, err error) {
 	case xid == xidPing:
 		w.pings = append(w.pings, now)
 	default:
-		w.sent[xid] = &sentRequest{at: now, op: op}
+		w.await(xid, &sentRequest{at: now, op: op})
 	}
 	return false, nil
+}
+
+// await notes a request that is about to be sent. mu is held.
+func (w *wire) await(xid int32, r *sentRequest) {
+	w.sent[xid] = r
+	w.asked = append(w.asked, r)
 }
 
 // hasGreeted reports whether the handshake has been sent, or is about to be.
