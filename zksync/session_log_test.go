@@ -204,20 +204,24 @@ func TestASessionTimeoutThatTheServersHadToRaiseIsWarnedOfOnce(t *testing.T) {
 		{4 * time.Second, 4 * time.Second, false},  // nothing tells how long a tick is
 		{3 * time.Second, 10 * time.Second, false}, // long enough
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			srv := zktest.Run(t, zktest.WithTimeoutLimits(c.least, time.Minute))
-			b := &logbook{}
-			s := srv.Session(t, zksync.WithTimeout(c.asked), zksync.WithLogger(b.logger(slog.LevelWarn)))
-			if !c.warned {
+		for _, opts := range [][]zksync.Option{nil, {zksync.WithExistingChroot()}} {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Run(t, zktest.WithTimeoutLimits(c.least, time.Minute))
+				srv.Load(map[string]string{"/ap": ""})
+				b := &logbook{}
+				s, err := chrooted(t, srv, append(opts, zksync.WithTimeout(c.asked), zksync.WithLogger(b.logger(slog.LevelWarn)))...)
+				require.NoError(t, err)
+				if !c.warned {
+					require.Empty(t, b.take())
+					return
+				}
+				require.Equal(t, []string{`level=WARN msg="the servers granted their least session timeout, with which a holder ` +
+					`may be told of a loss too late if their leader is cut off" asked=3s granted=4s`}, b.take())
+				srv.Expire(s.ID())
+				time.Sleep(time.Second)
+				require.Equal(t, zksync.Connected, s.State())
 				require.Empty(t, b.take())
-				return
-			}
-			require.Equal(t, []string{`level=WARN msg="the servers granted their least session timeout, with which a holder ` +
-				`may be told of a loss too late if their leader is cut off" asked=3s granted=4s`}, b.take())
-			srv.Expire(s.ID())
-			time.Sleep(time.Second)
-			require.Equal(t, zksync.Connected, s.State())
-			require.Empty(t, b.take())
-		})
+			})
+		}
 	}
 }

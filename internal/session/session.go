@@ -130,12 +130,12 @@ func (s *Session) config() zkconn.Config {
 // first waits for the first ZooKeeper session. Its error also tells why the last attempt to connect failed.
 func (s *Session) first(ctx context.Context) error {
 	_, err := s.client.Epoch(ctx)
-	if err == nil && s.settings.Existing {
-		return s.inUnjoined(ctx, func(ctx context.Context, e *zkconn.Epoch) error { return e.FindChroot(ctx) })
-	}
 	if err == nil {
 		s.warnOfShort(s.settings.Timeout, s.Timeout())
-		return nil
+		if !s.settings.Existing {
+			return nil
+		}
+		return s.inUnjoined(ctx, func(ctx context.Context, e *zkconn.Epoch) error { return e.FindChroot(ctx) })
 	}
 	if ctx.Err() != nil {
 		err = errs.OfContext(ctx)
