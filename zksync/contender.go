@@ -56,7 +56,7 @@ func Contenders(ctx context.Context, s *Session, path string) ([]Contender, erro
 	wrap := func(err error) ([]Contender, error) {
 		return nil, &Error{Op: "list", Path: path, Err: err}
 	}
-	if s == nil {
+	if !s.inner().Opened() {
 		return wrap(errs.ErrNoSession)
 	}
 	if err := node.ValidatePath(path); err != nil {

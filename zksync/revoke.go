@@ -29,7 +29,7 @@ import (
 // node is there until the contender has left, or s ends.
 func Revoke(ctx context.Context, s *Session, contender Contender) error {
 	wrap := func(err error) error { return &Error{Op: "revoke", Path: contender.Node, Err: err} }
-	if s == nil {
+	if !s.inner().Opened() {
 		return wrap(errs.ErrNoSession)
 	}
 	en, ok := queue.ParseEntry(path.Base(contender.Node))

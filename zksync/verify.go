@@ -27,7 +27,7 @@ import (
 // But only a granted request is told its token.
 func Verify(ctx context.Context, s *Session, path string, token Token) error {
 	wrap := func(err error) error { return &Error{Op: "verify", Path: path, Err: err} }
-	if s == nil {
+	if !s.inner().Opened() {
 		return wrap(errs.ErrNoSession)
 	}
 	if err := node.ValidatePath(path); err != nil {

@@ -209,7 +209,7 @@ func (s *Session) OnPark(f func(err error)) { s.parked.Store(&f) }
 // of the session timeout. If Close of the session ends the attempt, it reports false. It panics on other errors that another
 // attempt would not change.
 func (s *Session) Briefly(try func(context.Context) error) bool {
-	open := s != nil && !s.Closing()
+	open := s.Opened() && !s.Closing()
 	if open && s.State() != Connected {
 		return false
 	}
@@ -228,7 +228,7 @@ func (s *Session) Briefly(try func(context.Context) error) bool {
 // Patience is how long a call without a context may wait for an answer that does not depend on
 // other holders.
 func (s *Session) Patience() time.Duration {
-	if s == nil {
+	if !s.Opened() {
 		return 0
 	}
 	return max(s.Timeout()/3, 10*time.Millisecond)

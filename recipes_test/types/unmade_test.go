@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -91,6 +92,31 @@ func TestEveryMethodOfAZeroOrNilValuePanicsWithTheNameOfTheConstructor(t *testin
 					assert.Equal(t, "zksync: misuse: "+says, err.Error(), "%v.%s, nil %v", v.Type(), name, v.IsNil())
 				}
 			}
+		}
+	}
+}
+
+// A Session that Connect has not opened is misuse like a nil one, and no crash: in a constructor, and in a function.
+func TestASessionThatWasNotOpenedIsMisuse(t *testing.T) {
+	s := new(zksync.Session)
+	entry := zksync.Contender{Node: "/l/_c_2d4a1c1e-6f0f-4b7e-9d4f-5a1b2c3d4e5f-lock-0000000000"}
+	_, err := zksync.Contenders(t.Context(), s, "/l")
+	require.ErrorIs(t, err, zksync.ErrMisuse)
+	require.ErrorIs(t, zksync.Verify(t.Context(), s, "/l", zksync.Token{Zxid: 1}), zksync.ErrMisuse)
+	require.ErrorIs(t, zksync.Revoke(t.Context(), s, entry), zksync.ErrMisuse)
+	for _, made := range []any{
+		zksync.NewMutex(s, "/x"), zksync.MultiLock(zksync.NewMutex(s, "/x")), zkrwmutex.New(s, "/x"), zksemaphore.NewWeighted(s, "/x", 1),
+		reentrant.NewMutex(zksync.NewMutex(s, "/x")), reentrant.NewRWMutex(zkrwmutex.New(s, "/x")), zkcond.New(zksync.NewMutex(s, "/x"), "/c"),
+		zkatomic.NewInt64(s, "/x"), zkatomic.NewSequence(s, "/x"), zkatomic.NewSlots(s, "/x", 1), zkatomic.NewValue[int](s, "/x"),
+		zkbarrier.NewBarrier(s, "/x", 1), zkbarrier.NewDoubleBarrier(s, "/x", 1), zkcron.New(s, "/x"), zkdurable.NewMutex(s, "/x"),
+		zkelection.New(s, "/x", zkelection.Candidate{}), zkflight.New[int](s, "/x"), zkgroup.New(s, "/x"), zklatch.New(s, "/x", 1),
+		zklatch.NewGate(s, "/x"), zkmap.New[string, int](s, "/x"), zkmap.NewSet[string](s, "/x"), zkonce.New(s, "/x"),
+		zkonce.NewPromise[int](s, "/x"), zkphaser.New(s, "/x"), zkqueue.New[int](s, "/x"), zkwaitgroup.New(s, "/x"),
+	} {
+		v := reflect.ValueOf(made)
+		for i := range v.NumMethod() {
+			crash, _ := panicOf(t, v.Method(i)).(runtime.Error)
+			assert.NoError(t, crash, "%T.%s", made, v.Type().Method(i).Name)
 		}
 	}
 }
