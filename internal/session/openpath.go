@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"strings"
+	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
@@ -24,6 +25,35 @@ func toAll(list []zk.ACL) (perms int32) {
 	return perms
 }
 
+// openLooks are the paths at whose lists a session has looked.
+type openLooks struct {
+	mu    sync.Mutex
+	paths map[string]struct{}
+}
+
+// mostOpenLooks bounds what is kept: a session may use a path for each of its jobs. A path that is not kept is looked at again.
+const mostOpenLooks = 1 << 16
+
+// first reports whether the session has yet to look at a path, and keeps that it does.
+func (o *openLooks) first(path string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, looked := o.paths[path]; looked {
+		return false
+	}
+	if o.paths == nil || len(o.paths) == mostOpenLooks {
+		o.paths = make(map[string]struct{})
+	}
+	o.paths[path] = struct{}{}
+	return true
+}
+
+func (o *openLooks) forget(path string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.paths, path)
+}
+
 // lookIfOpen logs a warning if the path of the primitive gives everybody permissions that its list does not. It does so at the first
 // use of the path in the session, if there is a list that withholds any. That costs one request, for which nobody waits.
 func (a *Access) lookIfOpen(e *zkconn.Epoch) {
@@ -31,7 +61,7 @@ func (a *Access) lookIfOpen(e *zkconn.Epoch) {
 		return
 	}
 	path := a.Full(a.Path)
-	if _, looked := a.openLooked.LoadOrStore(path, true); looked {
+	if !a.openLooks.first(path) {
 		return
 	}
 	call := e.StartGetACL(path) // before anything that the caller makes there
@@ -39,7 +69,7 @@ func (a *Access) lookIfOpen(e *zkconn.Epoch) {
 		list, err := call.Wait(a.ctx, e)
 		switch {
 		case zkconn.Unknown(err), err == zkconn.ErrNotSent, err == zkconn.ErrOver:
-			a.openLooked.Delete(path) // the next use looks again
+			a.openLooks.forget(path) // the next use looks again
 		case err == nil && toAll(list)&^toAll(a.Settings.ACL) != 0:
 			a.logger.Warn("open to everybody, although WithACL is given", "path", a.Path,
 				"mend", "setAcl -R "+path+" "+shownACL(a.Settings.ACL))

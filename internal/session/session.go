@@ -38,7 +38,7 @@ type Session struct {
 	shared   sync.Map                    // see Shared
 	parked   atomic.Pointer[func(error)] // see OnPark
 
-	openLooked sync.Map // by path: see lookIfOpen
+	openLooks openLooks // see lookIfOpen
 
 	// ctx ends, with errs.ErrClosed as its cause, when Close begins. Everything
 	// that the session starts ends with ctx, and Close waits for it with work.
