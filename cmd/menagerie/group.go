@@ -26,11 +26,17 @@ type groupOptions struct {
 
 func (a *app) groupCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "group",
-		Short:   "Be a member of a group while a command runs, and get items to work on",
-		Example: `  menagerie group join /groups/api --id "$(uname -n)" -- sleep 1`,
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:                        "group join PATH [--id ID] -- CMD ARGS...",
+		Short:                      "Be a member of a group while a command runs, and get items to work on",
+		Example:                    `  menagerie group join /groups/api --id "$(uname -n)" -- sleep 1`,
+		Args:                       cobra.ArbitraryArgs,
+		SuggestionsMinimumDistance: 2,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return unknownCommand(cmd, args[0])
+		},
 	}
 	cmd.AddCommand(a.groupJoinCommand())
 	return cmd
@@ -40,7 +46,7 @@ func (a *app) groupJoinCommand() *cobra.Command {
 	var o groupOptions
 	grace := graceDuration(5 * time.Second)
 	cmd := &cobra.Command{
-		Use:   "join PATH --id ID [--data TEXT] [--items FILE --assign FILE] -- CMD ARGS...",
+		Use:   "join PATH [--id ID] [--data TEXT] [--items FILE --assign FILE] [--grace D] -- CMD ARGS...",
 		Short: "Join a group while CMD runs",
 		Long: `Joins the group at PATH as ID, and runs CMD. When CMD ends, the member leaves. Signals are passed on to CMD.
 
@@ -50,11 +56,21 @@ when CMD begins. The file is replaced (by a rename) whenever they change. Then C
 has started, gets SIGHUP, on Linux only if CMD traps it. So trap SIGHUP first, and then read the file.
 Go and Java trap it for every program, and end a program that does not handle it.
 An item is in one such file at a time, as long as CMD has stopped with an item within --grace of its
-disappearance; then it may be given to another member.`,
-		Example: `  menagerie group join /groups/api --id "$(uname -n)" --data "$(uname -n):80" -- sleep 1`,
+disappearance; then it may be given to another member.
+
+Without --servers the command uses ` + defaultServers + `.
+
+Exit codes: that of CMD (128+n if signal n ended it), or
+    1  servers unreachable for --connect-timeout, or another failure
+    2  wrong command line; CMD did not run
+  126  CMD cannot be executed
+  127  CMD was not found
+  130  interrupted while joining (143 by SIGTERM, 129 by SIGHUP)`,
+		Example:               `  menagerie group join /groups/api --id "$(uname -n)" --data "$(uname -n):80" -- sleep 1`,
+		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if len(args) == 0 {
-				return usage("PATH is missing, want: menagerie group join PATH --id ID -- CMD")
+				return usage("PATH is missing, want: menagerie group join PATH -- CMD ARGS...")
 			}
 			if o.path, o.argv, err = commandOf(cmd.Name(), a.args, args, cmd.ArgsLenAtDash()); err != nil {
 				return err
@@ -70,8 +86,8 @@ disappearance; then it may be given to another member.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.id, "id", defaultID(), "the member's `name`, which no other has")
-	flags.StringVar(&o.data, "data", "", "what the member says of itself")
+	flags.StringVar(&o.id, "id", defaultID(), "the member's name `ID`, which no other has")
+	flags.StringVar(&o.data, "data", "", "`TEXT` that the member says of itself")
 	flags.StringVar(&o.items, "items", "", "`FILE` with the items that are divided, one a line")
 	flags.StringVar(&o.assign, "assign", "", "`FILE` in which CMD finds those of this member")
 	flags.Var(&grace, "grace", "give CMD `D` to stop with an item that has left the file")

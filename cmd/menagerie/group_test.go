@@ -208,6 +208,7 @@ func TestWrongCommandLinesOfGroup(t *testing.T) {
 	t.Parallel()
 	for args, text := range map[string]string{
 		"part /g":                           "unknown command",
+		"jion /g --help":                    `unknown command "jion", did you mean join?`,
 		"join":                              "PATH is missing",
 		"join g -- true":                    "does not start with a slash",
 		"join /g":                           "CMD is missing",

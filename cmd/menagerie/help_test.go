@@ -50,12 +50,15 @@ func TestTheExamplesWorkWhenTheyArePasted(t *testing.T) {
 
 func TestHelpSaysNothingThatIsNotSo(t *testing.T) {
 	t.Parallel()
-	for _, command := range commands {
-		p := run(t, command, "--help")
+	below := []string{"latch down", "latch wait", "queue put", "queue take", "queue receive", "group join", "hold", "unhold", "reset"}
+	for _, command := range append(below, commands...) {
+		p := run(t, append(strings.Fields(command), "--help")...)
 		p.succeeded()
 		out := p.stdout.String()
 		require.NotContains(t, out, "(default 0s)")
 		require.NotContains(t, out, "[flags]")
+		require.NotRegexp(t, `(?m)^ +--[a-z-]+ string `, out, "what the value is")
+		require.NotContains(t, out, "be reached for longer than the session timeout", "what is held is lost long before")
 		for line := range strings.Lines(out) {
 			require.LessOrEqual(t, utf8.RuneCountInString(line), 116, line)
 		}

@@ -39,7 +39,8 @@ is killed, NAME still holds: run the command again when the cause is mended, or 
 CMD gets MENAGERIE_PATH and MENAGERIE_TOKEN in its environment. The token is a fencing token:
 have your storage refuse a smaller one than the greatest it has seen. CMD runs in a process group
 of its own. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to the group.
-If somebody breaks the hold (unhold --break), the whole group gets SIGTERM, and SIGKILL if it has not ended after --grace.
+If somebody breaks the hold (unhold --break), the whole group gets SIGTERM, and SIGKILL if it has not
+ended after --grace.
 
 Without --servers the command uses ` + defaultServers + `.
 
@@ -47,7 +48,8 @@ Exit codes: that of CMD (128+n if signal n ended it), or
     0  held now (without CMD)
     1  servers unreachable for --connect-timeout, or another failure; CMD did not run
     2  wrong command line; CMD did not run
-   75  held by another owner (--try, or at the end of --wait), or another process of NAME has it open; CMD did not run
+   75  held by another owner (--try, or at the end of --wait), or another process of NAME has it open;
+       CMD did not run
    76  the hold was broken while CMD ran, whatever the exit code of CMD was
   126  CMD cannot be executed
   127  CMD was not found
@@ -189,10 +191,10 @@ func (a *app) unholdCommand() *cobra.Command {
 		Short: "Give up a lock of hold, or break it",
 		Long: `Frees the durable lock PATH that "menagerie hold" has taken.
 
---owner NAME gives up the hold of NAME. It refuses if another owner holds, or if a living process has the hold open.
---break WHY frees it whoever holds it, whether or not a process has it open. That process is told, and so is the next
-holder: by whom ($USER), and WHY. With --token it refuses if that hold is no longer the present
-one; without, it breaks the hold that it sees.
+--owner NAME gives up the hold of NAME. It refuses if another owner holds, or if a living process has the
+hold open. --break WHY frees it whoever holds it, whether or not a process has it open. That process
+is told, and so is the next holder: by whom ($USER), and WHY. With --token it refuses if that hold is no
+longer the present one; without, it breaks the hold that it sees.
 
 Without --servers the command uses ` + defaultServers + `.
 

@@ -77,8 +77,8 @@ func (a *app) heldCommand(h held) *cobra.Command {
 have your storage refuse a smaller one than the greatest it has seen. CMD runs in a process group
 of its own. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to the group.
 
-If what is held is lost (the servers cannot be reached for longer than the session timeout),
-the whole group gets SIGTERM, and SIGKILL if it has not ended after --grace.
+If what is held is lost (no server has answered for about half of the session timeout, or its node
+was removed), the whole group gets SIGTERM, and SIGKILL if it has not ended after --grace.
 
 Without --servers the command uses ` + defaultServers + `.
 

@@ -27,8 +27,8 @@ CMD gets MENAGERIE_PATH and MENAGERIE_TOKEN in its environment. The token is a f
 have your storage refuse a smaller one than the greatest it has seen. CMD runs in a process group
 of its own. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to the group.
 
-If the turn is lost (the servers cannot be reached for longer than the session timeout),
-the whole group gets SIGTERM, and SIGKILL if it has not ended after --grace.
+If the turn is lost (no server has answered for about half of the session timeout, or its node was
+removed), the whole group gets SIGTERM, and SIGKILL if it has not ended after --grace.
 
 Without --servers the command uses ` + defaultServers + `.
 

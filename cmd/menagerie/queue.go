@@ -299,8 +299,8 @@ the first delivery of the element, MENAGERIE_PATH, and MENAGERIE_TOKEN. The toke
 your storage refuse a smaller one than the greatest it has seen for the element. CMD runs in a process
 group of its own. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to the group.
 
-If the element is lost (the servers cannot be reached for longer than the session timeout),
-the whole group gets SIGTERM, and SIGKILL if it has not ended after --grace.
+If the element is lost (no server has answered for about half of the session timeout, or its node was
+removed), the whole group gets SIGTERM, and SIGKILL if it has not ended after --grace.
 
 Without --servers the command uses ` + defaultServers + `.
 

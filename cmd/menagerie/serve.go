@@ -46,10 +46,10 @@ its clients.`,
 	before, rest, _ := strings.Cut(cmd.UsageTemplate(), "{{if .HasAvailableInheritedFlags}}")
 	_, after, _ := strings.Cut(rest, "{{end}}")
 	cmd.SetUsageTemplate(before + after)
-	cmd.Flags().StringVar(&listen, "listen", listen, "address to listen on; port 0 picks a free one")
+	cmd.Flags().StringVar(&listen, "listen", listen, "listen on `HOST:PORT`; port 0 picks a free one")
 	cmd.Flags().Var(&tick, "tick", "tick time `D`: session timeouts are between 2 and 20 ticks")
-	cmd.Flags().BoolVar(&verbose, "verbose", false, "print requests (also heartbeats), sessions and connections to standard error, a line each")
-	cmd.Flags().BoolVar(&extended, "extended-types", false, "allow nodes with a time to live, as a real server does with zookeeper.extendedTypesEnabled")
+	cmd.Flags().BoolVar(&verbose, "verbose", false, "print requests (also heartbeats), sessions and connections to standard error, one a line")
+	cmd.Flags().BoolVar(&extended, "extended-types", false, "allow nodes with a time to live (a real server's zookeeper.extendedTypesEnabled)")
 	return cmd
 }
 
