@@ -100,6 +100,8 @@ func (s *permits) awaitConfig(ctx context.Context, c *config, n int64) error {
 			told := make(chan struct{}, 1)
 			w, changed, err := c.Follow(ctx, e, func() { told <- struct{}{} }) // called once at most
 			if err == nil && !changed && !c.Fits(n) {
+				all := c.capacity()
+				errs.Waits(ctx, func(time.Duration) string { return fmt.Sprintf("%d asked for, and there are %d in all", n, all) })
 				err = heard(ctx, e, told)
 				pace = node.Pace{Free: 1}
 			}
@@ -113,6 +115,7 @@ func (s *permits) awaitConfig(ctx context.Context, c *config, n int64) error {
 				return err
 			}
 			if c.Fits(n) {
+				errs.Waits(ctx, nil)
 				return nil
 			}
 			if err := pace.Rest(ctx, e); err != nil {
