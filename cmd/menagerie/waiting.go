@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/wording"
@@ -40,8 +41,8 @@ func heldNow(s *zksync.Session, path string, end time.Time) (text string) {
 		}
 		if held := heldBy(o.in(zksync.Held), time.Now()); held != "" {
 			text = ": " + held
-		} else if o.State == "waiting" && o.Total != nil {
-			text = ": " + o.Detail + names(o.Entries, int(*o.Count))
+		} else if o.Total != nil && (o.State == "waiting" || o.State == "closed") {
+			text = ": " + strings.TrimPrefix(o.Detail, "closed: ") + names(o.Entries, int(*o.Count))
 		}
 		return nil
 	})
