@@ -295,5 +295,5 @@ func TestAnAccessListForAPathThatWasMadeWithoutOneIsAWarning(t *testing.T) {
 	p := run(t, "lock", "/open", "--servers", s.addr, "--auth", "digest:me:secret", "--acl", "creator", "--", "true")
 	require.Zero(t, p.wait())
 	require.Equal(t, "menagerie: /open is open to everybody, although --acl is given: it was made without; "+
-		"mend it in zkCli.sh with setAcl -R /open auth::cdrwa\n", p.stderr.String())
+		"mend it in zkCli.sh: first addauth with the same credential, then setAcl -R /open auth::cdrwa\n", p.stderr.String())
 }

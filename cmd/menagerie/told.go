@@ -86,7 +86,7 @@ func told(r slog.Record) string {
 	case "connected again":
 		return r.Message + " after " + said["after"]
 	case "open to everybody, although WithACL is given":
-		return said["path"] + " is open to everybody, although --acl is given: it was made without; mend it in zkCli.sh with " + said["mend"]
+		return said["path"] + " is open to everybody, although --acl is given: it was made without; mend it in zkCli.sh: first addauth with the same credential, then " + said["mend"]
 	case "made the chroot, which did not exist":
 		return "made the chroot " + said["chroot"] + ", which did not exist; --existing-chroot refuses that"
 	}
