@@ -265,12 +265,30 @@ func (a *app) queueThere(w *vigil, o queueOptions) error {
 			return err
 		case n.OK:
 			return nil
-		case o.try:
+		}
+		if err := refuseOther(w, o.path); err != nil {
+			return err
+		}
+		if o.try {
 			return exitWith(exitNotObtained, "%s has no element: nothing was ever put there", o.path)
 		}
 		fmt.Fprintf(a.stderr, "menagerie: nothing was ever put into %s on %s: waiting for that\n", o.path, a.target())
 	}
 	return nil
+}
+
+// refuseOther refuses a path where something else than a queue is.
+func refuseOther(w *vigil, path string) error {
+	return looking(w.ctx, w.s, func(ctx context.Context, l *look) error {
+		n, err := l.node(ctx, path)
+		if n == nil || err != nil {
+			return err
+		}
+		if err := layout.RefuseOther(layout.Queue, n.data, n.children); err != nil {
+			return fmt.Errorf("queue %s: %w", path, err)
+		}
+		return nil
+	})
 }
 
 // giveBack has others get the element. If that fails, it comes again with the end of the session, or came already.

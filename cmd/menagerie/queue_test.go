@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 )
 
@@ -79,6 +80,23 @@ func TestAnElementThatCannotBePrintedStays(t *testing.T) {
 	p.succeeded()
 	require.Equal(t, "x\n", p.stdout.String())
 	require.Zero(t, s.ChildCount(elements))
+}
+
+func TestAPathOfAnotherTypeIsRefusedByTakersToo(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	run(t, "barrier", "/b", "--parties", "1", "--servers", s.addr).succeeded()
+	for _, path := range []string{"/simple", "/simple/qn-0000000000"} {
+		_, err := s.session(t).Conn().Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+	}
+	for path, found := range map[string]string{"/b": "zkbarrier", "/simple": "SimpleDistributedQueue of Curator"} {
+		for _, args := range [][]string{{"take", path, "--try"}, {"take", path}, {"receive", path, "--", "true"}} {
+			run(t, append([]string{"queue", "--servers", s.addr}, args...)...).failed(exitUsage, "the path is that of a "+found)
+		}
+	}
+	_, there := s.Node("/b/queue")
+	require.False(t, there)
 }
 
 func TestAMistypedPathIsNoQueue(t *testing.T) {
