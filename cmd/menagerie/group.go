@@ -62,7 +62,7 @@ Without --servers the command uses ` + defaultServers + `.
 
 Exit codes: that of CMD (128+n if signal n ended it), or
     1  servers unreachable for --connect-timeout, or another failure
-    2  wrong command line; CMD did not run
+    2  wrong command line, or a living member has ID; CMD did not run
   126  CMD cannot be executed
   127  CMD was not found
   130  interrupted while joining (143 by SIGTERM, 129 by SIGHUP)`,
@@ -75,8 +75,11 @@ Exit codes: that of CMD (128+n if signal n ended it), or
 			if o.path, o.argv, err = commandOf(cmd.Name(), a.args, args, cmd.ArgsLenAtDash()); err != nil {
 				return err
 			}
-			if o.id == "" || (o.items == "") != (o.assign == "") {
-				return usage("--id is missing, or one of --items and --assign")
+			if o.id == "" {
+				return usage("--id is empty: give a name that no other member has")
+			}
+			if (o.items == "") != (o.assign == "") {
+				return usage("--items and --assign belong together: give both or neither")
 			}
 			o.grace, o.patience = time.Duration(grace), a.patience(cmd, 0)
 			if err := checkPath(o.path); err != nil {

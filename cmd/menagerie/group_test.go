@@ -213,9 +213,9 @@ func TestWrongCommandLinesOfGroup(t *testing.T) {
 		"join g -- true":                    "does not start with a slash",
 		"join /g":                           "CMD is missing",
 		"join /g sh -c true":                "put -- in front",
-		"join /g --id= -- true":             "--id",
-		"join /g --items /dev/null -- true": "--assign",
-		"join /g --assign /tmp/x -- true":   "--items",
+		"join /g --id= -- true":             "--id is empty",
+		"join /g --items /dev/null -- true": "--items and --assign belong together",
+		"join /g --assign /tmp/x -- true":   "--items and --assign belong together",
 		"join /g --grace=-1s -- true":       "--grace",
 	} {
 		run(t, append([]string{"group", "--servers", nobody(t), "--connect-timeout", "100ms"}, strings.Fields(args)...)...).failed(exitUsage, text)
