@@ -111,7 +111,7 @@ func (g *Gate) closedAt(ctx context.Context, e *zkconn.Epoch) (int64, error) {
 // Wait returns when the gate is open: at once, or when it is opened. It also returns if the gate was opened and
 // closed again meanwhile. It blocks until then or until ctx ends (the error wraps the context's error). It waits
 // through disconnects and lost sessions. If the session is closed, the error is zksync.ErrClosed. It costs two
-// requests, and none when the gate is opened.
+// requests, three while the path does not exist, and none when the gate is opened.
 func (g *Gate) Wait(ctx context.Context) error {
 	began := int64(0) // if the node is newer than this, the gate has been open since Wait began
 	return errs.Wrap("wait", g.made().path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {

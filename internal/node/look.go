@@ -70,6 +70,9 @@ func (l *Looks) Beside(ctx context.Context, e *zkconn.Epoch, kind, path string) 
 	if err != nil && !unseen(err) && !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}
+	if kind == layout.Gate && errors.Is(err, zk.ErrNoNode) {
+		return nil // a barrier of Curator comes and goes, and an open gate has no node that would keep it out
+	}
 	l.Know(e, kind, path)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
@@ -117,5 +118,22 @@ func TestALockRefusesDataThatItDoesNotKnow(t *testing.T) {
 		require.ErrorContains(t, err, `"timeout=5"`)
 		require.Equal(t, "timeout=5", v.Data("/config"))
 		v.Left("/config", 0, "nothing of ours")
+	})
+}
+
+// A barrier of Curator is a node that comes and goes, and an open gate makes none. So to have seen nothing says nothing of later.
+func TestAGateThatSawNothingRefusesABarrierOfCuratorThatComesLater(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		gate := zklatch.NewGate(v.Session(), "/moving")
+		for range 2 {
+			require.NoError(t, gate.Wait(context.Background()))
+			v.Put("/moving", "10.0.0.17")
+			v.Flush()
+			err := gate.Wait(context.Background())
+			require.ErrorIs(t, err, zksync.ErrMisuse)
+			require.ErrorContains(t, err, "DistributedBarrier")
+			v.Remove("/moving")
+			v.Flush()
+		}
 	})
 }
