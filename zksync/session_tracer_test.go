@@ -174,7 +174,7 @@ func TestATracerIsToldOnceOfARequestThatWaitsForAResize(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, []string{
 			"start permit /sem",
-			"end false after 1s, error context deadline exceeded, epoch 0, ours yes",
+			"end false after 1s, error context deadline exceeded: 4 asked for, and there are 3 in all, epoch 0, ours yes",
 		}, d.take())
 	})
 }
