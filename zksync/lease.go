@@ -2,7 +2,9 @@ package zksync
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-zookeeper/zk"
 )
@@ -21,15 +23,23 @@ type Lease lease.Lease
 
 func (l *Lease) inner() *lease.Lease { return (*lease.Lease)(l) }
 
+// made is l of a hold. Of the nil Lease of a mutex that is not held it panics.
+func (l *Lease) made() *lease.Lease {
+	if l == nil {
+		panic(fmt.Errorf("%w: a nil Lease: nothing is held", errs.ErrMisuse))
+	}
+	return l.inner()
+}
+
 // Token is the fencing token: greater than that of every earlier grant it conflicts
 // with on the same path, across processes, sessions and re-creation of the path.
 // Send it with every write; have your storage refuse a smaller one than the greatest it has seen ([Fence]).
-func (l *Lease) Token() Token { return l.inner().Token() }
+func (l *Lease) Token() Token { return l.made().Token() }
 
 // Context has the values of the acquiring context, but is cancelled only when the
 // lease ends. context.Cause is then ErrLost, ErrReleased or ErrMaxHold. [Lease.Done] says when
 // a node that is removed by hand is noticed.
-func (l *Lease) Context() context.Context { return l.inner().Context() }
+func (l *Lease) Context() context.Context { return l.made().Context() }
 
 // Done is closed when the lease ends; Err tells why. If the session is lost, it
 // is closed before the servers can grant to another.
@@ -38,11 +48,11 @@ func (l *Lease) Context() context.Context { return l.inner().Context() }
 // closed at most a second after the removal, if there is a
 // connection. A watch of the node tells of it. The watch costs one request in the background. It is set at the
 // first call of Context or Done, or when the node has been held for half a second.
-func (l *Lease) Done() <-chan struct{} { return l.inner().Done() }
+func (l *Lease) Done() <-chan struct{} { return l.made().Done() }
 
 // Err is nil while the lease is held. Then it is ErrReleased, ErrLost, or ErrMaxHold,
 // which is also an ErrLost. The text of an ErrLost says why the session was lost. After that it does not change.
-func (l *Lease) Err() error { return l.inner().Err() }
+func (l *Lease) Err() error { return l.made().Err() }
 
 // Valid reports whether the lease can be proved to be held at this instant. It
 // reads clocks and sends no request. So it may be true for up to a second after the lease's
@@ -50,10 +60,10 @@ func (l *Lease) Err() error { return l.inner().Err() }
 // It is false during a downgrade of the lease, because
 // other readers may hold already. The process may be paused between the return of Valid and the
 // caller's next step, so Valid does not replace fencing.
-func (l *Lease) Valid() bool { return l.inner().Valid() }
+func (l *Lease) Valid() bool { return l.made().Valid() }
 
 // Path is the path of the lease's own node.
-func (l *Lease) Path() string { return l.inner().Path() }
+func (l *Lease) Path() string { return l.made().Path() }
 
 // Revoked is closed when somebody asks the holder to give the lock up, with [Revoke]. That does not end the lease: a holder
 // that ignores it keeps the lock. It does not block, and is nothing to wait for alone: see also Done.
@@ -63,14 +73,14 @@ func (l *Lease) Path() string { return l.inner().Path() }
 // told, too, if its session has not ended. Through a disconnect a request is told after it. A request is for the lease's
 // node: after a request that was told the node is not handed over to another goroutine of this process, and a
 // request that comes before that is for all goroutines that hold with the node.
-func (l *Lease) Revoked() <-chan struct{} { return l.inner().Revoked() }
+func (l *Lease) Revoked() <-chan struct{} { return l.made().Revoked() }
 
 // Unlock releases the lease. It blocks until the servers confirm, at most a second. Without a connection, or if the servers
 // refuse for the moment, it returns nil at once, and the session removes the node as soon as it can, at the latest when it expires. After
 // Close it returns nil. If the lease was lost before, it returns
 // ErrLost (ErrMaxHold): another process may have held at the same time. A second call returns the same. It costs one
 // request, or none if the next holder is a goroutine of this process or the lock lingers.
-func (l *Lease) Unlock() error { return l.inner().Unlock() }
+func (l *Lease) Unlock() error { return l.made().Unlock() }
 
 // Guard runs ZooKeeper operations as one transaction that the servers apply only if
 // this lease still holds: it begins with a check of the lease's own node. So a write
@@ -85,4 +95,4 @@ func (l *Lease) Unlock() error { return l.inner().Unlock() }
 // Unlock or Close it is ErrReleased. An operation of another type is ErrMisuse. If one
 // of the operations fails, nothing was applied, and the error is the servers'; Op and Path of the *Error are then those of that
 // operation ("guarded create", for example). It costs one request.
-func (l *Lease) Guard(ops ...any) ([]zk.MultiResponse, error) { return l.inner().Guard(ops...) }
+func (l *Lease) Guard(ops ...any) ([]zk.MultiResponse, error) { return l.made().Guard(ops...) }

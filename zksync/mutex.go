@@ -116,7 +116,7 @@ func (m *Mutex) Unlock() {
 }
 
 // Lease is the lease of the current hold of any goroutine of this process, nil
-// without a hold. After Lock it is the caller's own.
+// without a hold. The methods of a nil Lease panic with ErrMisuse. After Lock it is the caller's own.
 func (m *Mutex) Lease() *Lease { return (*Lease)(m.cohort().Current()) }
 
 // LockContext locks m and returns the lease. It blocks until m is granted or ctx ends. ctx bounds

@@ -87,9 +87,9 @@ func TestAnEphemeralChildTellsADoubleBarrierOrAGroupOfCurator(t *testing.T) {
 			"/group":  {"web-3", "GroupMember", []string{layout.Group}},
 		} {
 			v.Put(path, "")
-			_, err := curator.Conn().Sync(path)
+			_, err := curator.Conn().Sync(v.Chroot + path)
 			require.NoError(t, err)
-			_, err = curator.Conn().Create(path+"/"+c.child, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+			_, err = curator.Conn().Create(v.Chroot+path+"/"+c.child, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 			require.NoError(t, err)
 			v.Flush()
 			for _, kind := range c.refused {
@@ -98,7 +98,7 @@ func TestAnEphemeralChildTellsADoubleBarrierOrAGroupOfCurator(t *testing.T) {
 				require.ErrorContains(t, err, c.recipe)
 			}
 			v.Left(path, 1, "nothing of ours")
-			require.NoError(t, curator.Conn().Delete(path+"/"+c.child, -1))
+			require.NoError(t, curator.Conn().Delete(v.Chroot+path+"/"+c.child, -1))
 			v.Put(path+"/"+c.child, "") // a persistent one may be anything
 			for _, kind := range c.refused[:1] {
 				ctx, cancel := context.WithTimeout(ctx, v.Ample(time.Second))

@@ -121,6 +121,16 @@ func TestASessionThatWasNotOpenedIsMisuse(t *testing.T) {
 	}
 }
 
+// A mutex that is not held has a nil Lease.
+func TestEveryMethodOfANilLeasePanicsWithTheReason(t *testing.T) {
+	v := reflect.ValueOf((*zksync.Lease)(nil))
+	for i := range v.NumMethod() {
+		err, _ := panicOf(t, v.Method(i)).(error)
+		assert.ErrorIs(t, err, zksync.ErrMisuse, v.Type().Method(i).Name)
+		assert.EqualError(t, err, "zksync: misuse: a nil Lease: nothing is held")
+	}
+}
+
 // panicOf calls a method with arguments that are in order, and ranges over what it returns if that is a sequence.
 func panicOf(t *testing.T, method reflect.Value) (x any) {
 	t.Helper()
