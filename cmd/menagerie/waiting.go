@@ -29,7 +29,7 @@ func whoHolds(s *zksync.Session, o lockOptions) (held <-chan string, forget func
 }
 
 // heldNow says which process holds path, and for how long: ": held by web-3 pid 4711 for 12s". At a meeting it says who has
-// come: ": 2 of 3 have arrived: web-3 pid 4711, web-4 pid 815". It blocks until end at most.
+// come: ": 2 of 3 have arrived: web-3 pid 4711, web-4 pid 815", and at a latch or a queue how many events or elements there are. It blocks until end at most.
 func heldNow(s *zksync.Session, path string, end time.Time) (text string) {
 	ctx, cancel := context.WithDeadline(context.Background(), end)
 	defer cancel()
@@ -43,6 +43,8 @@ func heldNow(s *zksync.Session, path string, end time.Time) (text string) {
 			text = ": " + held
 		} else if o.Total != nil && (o.State == "waiting" || o.State == "closed") {
 			text = ": " + strings.TrimPrefix(o.Detail, "closed: ") + names(o.Entries, int(*o.Count))
+		} else if o.Kind == "queue" {
+			text = ": " + o.Detail
 		}
 		return nil
 	})
