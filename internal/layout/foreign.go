@@ -15,7 +15,7 @@ var first = []kind{
 // foreign are the other recipes of Curator 5.4, kazoo 2.8 and the Java menagerie that can be told by their nodes. A node without
 // data and children, such as a Barrier of kazoo, tells nothing, and neither do names that their users choose.
 var foreign = []kind{
-	{"InterProcessSemaphoreV2 or InterProcessSemaphoreMutex of Curator", func(data []byte, c []string) bool {
+	{"semaphore of Curator (InterProcessSemaphoreV2 or InterProcessSemaphoreMutex)", func(data []byte, c []string) bool {
 		return slices.Contains(c, "leases") && children("leases", "locks")(data, c)
 	}},
 	{"DistributedDoubleBarrier of Curator or DoubleBarrier of kazoo", func(data []byte, c []string) bool {

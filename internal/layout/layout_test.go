@@ -58,7 +58,7 @@ func TestTheNodesOfOtherLibrariesTellTheirRecipe(t *testing.T) {
 		children   []string
 	}{
 		{"LeaderLatch of Curator", "", []string{entry + "-lock-0000000003", entry + "-latch-0000000004"}},
-		{"InterProcessSemaphoreV2 or InterProcessSemaphoreMutex of Curator", "", []string{"locks", "leases"}},
+		{"semaphore of Curator (InterProcessSemaphoreV2 or InterProcessSemaphoreMutex)", "", []string{"locks", "leases"}},
 		{"", "", []string{"locks", "leases", "README"}},
 		{"", "", []string{"locks"}},
 		{"DistributedDoubleBarrier of Curator or DoubleBarrier of kazoo", "", []string{uuid, "ready"}},
