@@ -281,7 +281,7 @@ func tooLate(err, lockErr error) error {
 	if errors.Is(lockErr, context.DeadlineExceeded) || errors.Is(lockErr, context.Canceled) {
 		lockErr = zksync.ErrNotAcquired
 	}
-	return fmt.Errorf("%w; the lock is not held, and must not be unlocked: it could not be locked again: %w", err, lockErr)
+	return fmt.Errorf("%w; the lock is not held (only a reentrant one is still unlocked): it could not be locked again: %w", err, lockErr)
 }
 
 // contextError is the error of an ended context with its cause.

@@ -190,7 +190,7 @@ func TestATakeThatEndsWhileAnotherHoldsTheLockReturnsAnErrorThatSaysSo(t *testin
 		err := <-ended
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, zksync.ErrNotAcquired)
-		require.ErrorContains(t, err, "; the lock is not held, and must not be unlocked: it could not be locked again")
+		require.ErrorContains(t, err, "; the lock is not held (only a reentrant one is still unlocked): it could not be locked again")
 		_, err = other.items.Add(t.Context(), 1)
 		require.NoError(t, err)
 		other.filled.Signal()
