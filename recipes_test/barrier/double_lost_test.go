@@ -92,6 +92,7 @@ func TestARoundGoesOnWithoutAPartyThatNeverHeardOfItsArrival(t *testing.T) {
 		round(v, bs...)
 		heal := v.Server.DropReplies(s.ID())
 		defer heal()
+		v.Server.Intercept(zktest.On(zktest.CloseSession, "**").Of(s.ID()).LoseRequest()) // or the others may hear of a death: see below
 		deaf := enters(bs[2])
 		v.Settled(doubleParties, 1)
 		allPass(v, enters(bs[:2]...))
