@@ -78,7 +78,7 @@ func (a *app) waiting(ctx context.Context, o lockOptions, name string, f func(*v
 		return a.notObtained(ctx, o, unreached(lastReason(err)), err)
 	}
 	leave := closeLimit
-	defer func() { _ = (*session.Session)(s).CloseWithin(leave) }() // a session that cannot be ended now expires
+	defer func() { leaveWithin(s, leave) }()
 
 	// A wait outlasts any outage. A try does not wait for an answer for ever.
 	bounded, cancel := ctx, context.CancelFunc(func() {})
@@ -122,6 +122,20 @@ func (a *app) waiting(ctx context.Context, o lockOptions, name string, f func(*v
 		return a.notObtained(ctx, o, "", a.contextError(context.Cause(bounded), o.patience, nil))
 	}
 	return a.sessionError(err)
+}
+
+// leaveWithin ends the session within d. A session that cannot be ended then expires. On a busy machine the client library may need
+// a second more to end without a connection: this process does not wait for that, because it ends now.
+func leaveWithin(s *zksync.Session, d time.Duration) {
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		_ = (*session.Session)(s).CloseWithin(d)
+	}()
+	select {
+	case <-left:
+	case <-time.After(d + sightLimit):
+	}
 }
 
 // hurryLimit is how long a release that is under way may last after a signal. It takes two round trips.
