@@ -78,7 +78,7 @@ func (l *look) reset(ctx context.Context, path string) error {
 	}
 }
 
-// meetingPoint is the kind of a node that reset removes. If a lock has overwritten the data, the children tell.
+// meetingPoint is the kind of a node that reset removes. If a lock has overwritten the data, the children show it.
 func meetingPoint(n *node) (kind, bool) {
 	byType := map[string]string{
 		layout.Latch: "latch", layout.Barrier: "barrier", layout.DoubleBarrier: "double barrier",

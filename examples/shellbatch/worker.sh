@@ -16,7 +16,7 @@ shift 4
 timeout=5s
 
 # Worker NAME has come to a point of the batch; go on when all have. The latch stays open, so a worker that comes back passes at once. The once counts
-# it once, unless the worker dies just after the count. A barrier would not do: who comes late waits there alone, for a round that does not come.
+# it once, unless the worker dies just after the count. A barrier would not do: a late worker waits there alone, for a round that does not come.
 meet() {
 	menagerie once "$batch/$1/$name" --timeout $timeout -- menagerie latch down "$batch/$1-latch" --count "$workers"
 	menagerie latch wait "$batch/$1-latch" --count "$workers" --wait 10m --timeout $timeout

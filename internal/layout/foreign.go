@@ -13,7 +13,7 @@ var first = []kind{
 }
 
 // foreign are the other recipes of Curator 5.4, kazoo 2.8 and the Java menagerie that can be told by their nodes. A node without
-// data and children, such as a Barrier of kazoo, tells nothing, and neither do names that their users choose.
+// data and children, such as a Barrier of kazoo, says nothing, and neither do names that their users choose.
 var foreign = []kind{
 	{"semaphore of Curator (InterProcessSemaphoreV2 or InterProcessSemaphoreMutex)", func(data []byte, c []string) bool {
 		return slices.Contains(c, "leases") && children("leases", "locks")(data, c)
@@ -45,7 +45,7 @@ var foreign = []kind{
 	{"ZkLeaderElector of the Java menagerie", child(`election-.*\d{10}`)},
 }
 
-// Suspect returns a child whose name alone tells nothing, and the recipe of which it is a node if it is ephemeral: users may
+// Suspect returns a child whose name alone says nothing, and the recipe of which it is a node if it is ephemeral: users may
 // have persistent nodes of such names. The child is "" if there is none.
 func Suspect(asked string, children []string) (child, recipe string) {
 	for _, c := range children {
@@ -59,7 +59,7 @@ func Suspect(asked string, children []string) (child, recipe string) {
 	return child, recipe
 }
 
-// party accepts a path with a child whose name is a uuid. That alone tells nothing: users have such names, too.
+// party accepts a path with a child whose name is a uuid. That alone says nothing: users have such names, too.
 var party = child(`[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 // isNumber accepts a number as text.

@@ -128,7 +128,7 @@ func (l *Listener) Stop() {
 var ErrGone = errors.New("gone")
 
 // UntilGone waits until the node at path is gone. A node that was made after the transaction since is a
-// successor, so the awaited node is gone; since is 0 if it is not known. When there was no event for a
+// successor, so the awaited node is gone; since is 0 if unknown. When there was no event for a
 // session timeout, or the node was written to, or the connection was lost, UntilGone calls check, if it is not nil. An error of check ends the wait with that
 // error; but ErrGone ends it without an error.
 //

@@ -241,7 +241,7 @@ func (t *Terms[T]) foreign(ctx context.Context, e *zkconn.Epoch, data []byte) er
 		return err
 	}
 	if layout.Typed(names) == t.Type {
-		return fmt.Errorf(`%w: the data of the %s were overwritten; "menagerie reset" removes it, and its next user makes it anew`, errs.ErrMisuse, t.Type)
+		return fmt.Errorf(`%w: the data of the %s were overwritten; "menagerie reset" removes it, and its next user makes it again`, errs.ErrMisuse, t.Type)
 	}
 	return fmt.Errorf("%w: the data of the node are not those of a %s; use another path", errs.ErrMisuse, t.Type)
 }

@@ -147,7 +147,7 @@ func (s *Session) first(ctx context.Context) error {
 }
 
 // warnOfShort warns if the servers have raised the timeout that was asked for. What they grant then is usually two of their ticks,
-// and a holder is told in time in each case only with zkconn.LeastHeld or more. In other cases nothing tells how long a tick is.
+// and a holder is told in time in each case only with zkconn.LeastHeld or more. In other cases it is unknown how long a tick is.
 func (s *Session) warnOfShort(asked, granted time.Duration) {
 	if granted > asked && granted < zkconn.LeastHeld {
 		s.logger.Warn("the servers granted their least session timeout, with which a holder may be told of a loss too late if their leader is cut off",
@@ -238,7 +238,7 @@ func (s *Session) CloseWithin(d time.Duration) error {
 	return s.result
 }
 
-// Opened tells a session of Connect from a zero or nil one.
+// Opened reports whether Connect has opened the session: it is neither zero nor nil.
 func (s *Session) Opened() bool { return s != nil && s.client != nil }
 
 // Context ends, with errs.ErrClosed as its cause, when Close begins.

@@ -80,7 +80,7 @@ func leaseSpan(timeout time.Duration, fraction float64) time.Duration {
 // early enough from six ticks on. With five heldSpan ends it a little earlier. With fewer a lease would end soon after
 // each loss of the connection: there the promise is not kept (docs/guarantees.md has a table).
 //
-// Nothing tells a client how long a tick is: it is taken for the usual one.
+// A client cannot learn how long a tick is: it is taken for the usual one.
 const (
 	usualTick  = 2 * time.Second
 	deposedFor = 2 * usualTick // how much longer a deposed leader answers than its followers wait
@@ -320,7 +320,7 @@ func (c *standing) left(now time.Time) time.Duration {
 // proof is how long the proof that the leader has counted the session still lasts.
 func (c *standing) proof(now time.Time) time.Duration { return c.term - elapsed(c.proved, now) }
 
-// dependable is how long whoever depends on proof may rely on what is known now.
+// dependable is how long a caller that depends on proof may rely on what is known now.
 func (c *standing) dependable(now time.Time) time.Duration {
 	return min(c.proof(now), c.held-elapsed(c.heard, now))
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// pause is a time in which this process did not run. A heartbeat that wakes late tells of one. So it is known only
+// pause is a time in which this process did not run. A heartbeat that wakes late shows one. So it is known only
 // while heartbeats are needed, and may have lasted up to the interval of two of them longer.
 type pause struct {
 	until     time.Time

@@ -82,7 +82,7 @@ func (s *Server) newSessionID() int64 {
 	return s.lastSession
 }
 
-// Known tells whether there is or was a session with this id.
+// Known reports whether there is or was a session with this id.
 func (s *Server) Known(id int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -72,7 +72,7 @@ func (o Op) String() string {
 	return "op" + strconv.Itoa(int(o))
 }
 
-// Known tells whether the server serves the operation. Others are answered "unimplemented".
+// Known reports whether the server serves the operation. Others are answered "unimplemented".
 func (o Op) Known() bool {
 	switch o {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer, OpSetData, OpSetACL,
@@ -161,7 +161,7 @@ var answers = []Code{
 	CodeNoWatcher, CodeReconfigDisabled, CodeAuthDemanded, CodeQuotaExceeded, CodeThrottled,
 }
 
-// Answers tells whether a server ever answers with the code.
+// Answers reports whether a server ever answers with the code.
 func (c Code) Answers() bool { return slices.Contains(answers, c) }
 
 // EventType is the kind of a watch event.
