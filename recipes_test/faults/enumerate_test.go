@@ -42,6 +42,7 @@ func run(t *testing.T, sc scenario, plans []plan, normal time.Duration) result {
 		if sc.before != nil {
 			sc.before(w)
 		}
+		w.apart()
 		sc.play(w)
 		res.took = w.finish()
 		if normal > 0 {

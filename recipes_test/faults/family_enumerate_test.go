@@ -56,6 +56,7 @@ func rehearse(t *testing.T, p play, plans []plan, normal time.Duration) result {
 		if p.before != nil {
 			p.before(k.world)
 		}
+		k.apart()
 		p.act(k)
 		res.took = k.finish()
 		if normal > 0 {

@@ -146,6 +146,14 @@ func (w *world) owner(session int64) *client {
 	return nil
 }
 
+// apart gives every client its network delay before the first request of a play: a request without it may share its
+// instant with one of another client.
+func (w *world) apart() {
+	for _, c := range w.clients {
+		w.owner(c.s.ID())
+	}
+}
+
 // judge counts the requests of every client and lets the plans strike.
 func (w *world) judge(q *zktest.Request) zktest.Verdict {
 	switch q.Op {
