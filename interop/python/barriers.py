@@ -33,11 +33,16 @@ def double_barrier(w):
             if count[what] != parties:
                 count["wrong"] += 1
 
+    # Nobody leaves before every enter has returned. In kazoo, a party that looks for "ready" only after another one has
+    # left, and so has deleted it and its own node, waits for ever: on every server.
+    entered = threading.Barrier(parties)
+
     def take_part(_):
         mine = w.client().DoubleBarrier(w.path + "/barrier", parties)
         step("entering")
         mine.enter()
         look("entering")
+        entered.wait(PATIENCE)
         step("leaving")
         mine.leave()
         look("leaving")
