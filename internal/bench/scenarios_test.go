@@ -11,18 +11,19 @@ import (
 
 // costs are the least and most requests of an operation by scenario and peer, with four clients. They are equal where
 // chance does not decide who meets whom, and a new path costs nothing. A lock looks at a new path once in each session: one more at most, since
-// a slice may end after one operation.
+// a slice may end after one operation. If all four first entries meet, three are refused, since the base node has changed since
+// their look: these clients look again and enter again, some ten requests each.
 var costs = map[string]map[string][2]float64{
 	Uncontended:   {"menagerie": {2, 3}, "gozk-lock": {3, 3}, "floor": {2, 2}},
 	Async:         {"menagerie": {2, 3}, "gozk-lock": {3, 3}, "floor": {2, 2}},
-	Contended:     {"menagerie": {2, 6}, "gozk-lock": {3, 5}, "floor": {2, 3}},
+	Contended:     {"menagerie": {2, 8}, "gozk-lock": {3, 5}, "floor": {2, 3}},
 	Deep:          {"menagerie": {4, 7}, "gozk-lock": {5, 6}, "floor": {3, 3}},
 	RWMutex:       {"menagerie": {2, 3}},
-	Readers:       {"menagerie": {2, 7}},
+	Readers:       {"menagerie": {2, 8}},
 	Semaphore:     {"menagerie": {2, 10}},
-	Election:      {"menagerie": {1, 7}},
+	Election:      {"menagerie": {1, 8}},
 	Local:         {"menagerie": {0, 3}, "gozk-lock": {3, 5}},
-	Relock:        {"menagerie": {0, 4}, "gozk-lock": {3, 3}}, // a slice takes no more, see lingering, and may end after one operation
+	Relock:        {"menagerie": {0, 5}, "gozk-lock": {3, 3}}, // a slice takes no more, see lingering, and may end after one operation
 	SharedReaders: {"menagerie": {0, 1}},
 	Barrier:       {"menagerie": {12, 12}},
 	DoubleBarrier: {"menagerie": {16, 16}},
@@ -66,8 +67,8 @@ func TestEveryScenarioRunsAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// lingering checks a peer whose place lingers: however many operations a slice has, it takes the first look at the path, and the requests to enter the queue
-// and to leave it. Who does not run for half a second asks once more.
+// lingering checks a peer whose place lingers: however many operations a slice has, it takes the first look at the path, an entry, a
+// listing that watches who comes, the end of that watch, and a departure. A client that does not run for half a second asks once more.
 type lingering struct {
 	Peer
 	t *testing.T
@@ -77,7 +78,7 @@ func (l lingering) Run(ctx context.Context, s Slice) (Sample, error) {
 	began := time.Now()
 	x, err := l.Peer.Run(ctx, s)
 	require.NoError(l.t, err)
-	require.LessOrEqual(l.t, x.Requests, 4+int64(time.Since(began)/(500*time.Millisecond)), "%d operations", x.Ops)
+	require.LessOrEqual(l.t, x.Requests, 5+int64(time.Since(began)/(500*time.Millisecond)), "%d operations", x.Ops)
 	return x, err
 }
 
