@@ -202,8 +202,13 @@ func (c *leaseClock) provenBy(sent time.Time) (counted time.Time) {
 
 // worthwhile reports whether the proof is running short, and a heartbeat now would prove enough to go on.
 func (c *leaseClock) worthwhile(now time.Time) bool {
-	return c.proof(now) < c.enough() && c.term-elapsed(c.provenBy(now), now) >= c.enough()
+	return c.short(now) && c.term-elapsed(c.provenBy(now), now) >= c.enough()
 }
+
+// short reports whether the proof may run out before the answer to the next heartbeat but one. Mostly two heartbeats make a
+// proof: the second shows what the first has brought about. With one interval less, the second answer
+// would come at the instant at which the proof ends.
+func (c *leaseClock) short(now time.Time) bool { return c.proof(now) < c.enough()+c.interval() }
 
 // enough is how much of the proof must remain if heartbeats, an
 // interval apart, begin only now: they bring the next proof in time.
@@ -283,7 +288,7 @@ func (c *leaseClock) beat() (required bool, interval time.Duration) {
 func (c *leaseClock) urgent() bool {
 	c.mu.Lock()
 	defer c.unlock()
-	return c.wants > 0 && c.proof(time.Now()) < c.enough()
+	return c.wants > 0 && c.short(time.Now())
 }
 
 // interval is the time between two heartbeats. When a proof comes, the request whose

@@ -1,0 +1,100 @@
+package zkconn
+
+import (
+	"fmt"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/jute"
+)
+
+// What is granted while all is well is not lost, however long ago the session had leader proof: the next proof comes before the
+// last one runs out. Here a follower answers reads at once, and the leader answers after a while.
+func TestWhatIsGrantedWhileAllIsWellIsNotLost(t *testing.T) {
+	steps := time.Duration(800)
+	if testing.Short() {
+		steps = 80
+	}
+	for _, timeout := range []time.Duration{4 * time.Second, 10 * time.Second} {
+		for _, trip := range []time.Duration{0, time.Millisecond, 60 * time.Millisecond} {
+			for _, held := range []time.Duration{0, time.Second} {
+				t.Run(fmt.Sprintf("T=%v, leader %v away, held %v", timeout, trip, held), func(t *testing.T) {
+					t.Parallel()
+					for idle := time.Duration(0); idle < timeout; idle += timeout / steps {
+						synctest.Test(t, func(t *testing.T) { keeps(t, timeout, trip, held, idle) })
+					}
+				})
+			}
+		}
+	}
+}
+
+// keeps has a session that held something for a while, if it did, hold again after another while.
+func keeps(t *testing.T, timeout, trip, held, idle time.Duration) {
+	p := newPeer(t)
+	c := p.open(timeout)
+	defer closeAll(p, c)
+	serveAfter(p.greet(1, timeout), trip)
+	e, err := c.Epoch(t.Context())
+	require.NoError(t, err)
+	if held > 0 {
+		end, err := e.Depend(t.Context())
+		require.NoError(t, err)
+		time.Sleep(held)
+		end()
+	}
+	time.Sleep(idle)
+	_, _, err = e.Exists(t.Context(), "/a") // a read, as before most grants
+	require.NoError(t, err)
+	end, err := e.Depend(t.Context())
+	require.NoError(t, err)
+	defer end()
+	granted := time.Now()
+	select {
+	case <-e.Over():
+		t.Errorf("granted after %v, lost %v later: %v", idle, time.Since(granted), e.Cause())
+	case <-time.After(2 * timeout):
+	}
+}
+
+// serveAfter answers everything with success: what a follower answers at once, and what the leader answers after a while. Both
+// stay in order.
+func serveAfter(conn net.Conn, leader time.Duration) {
+	type due struct {
+		at   time.Time
+		body []byte
+	}
+	answers := make(chan due, 1000)
+	go func() {
+		defer conn.Close()
+		for a := range answers {
+			time.Sleep(time.Until(a.at))
+			if _, err := conn.Write(jute.AppendFrame(nil, a.body)); err != nil {
+				return
+			}
+		}
+	}()
+	go func() {
+		defer close(answers)
+		for {
+			b, err := readFrame(conn, maxFrame)
+			if err != nil {
+				return
+			}
+			r := jute.Decode(b)
+			xid, op := r.Int32(), r.Int32()
+			at, body := time.Now(), []byte(nil)
+			switch {
+			case op == opExists:
+				body = make([]byte, jute.StatSize)
+			case op == opSync:
+				at, body = at.Add(leader), jute.AppendText(nil, []byte(Heartbeat))
+			}
+			answers <- due{at, answer(xid, 0, body)}
+		}
+	}()
+}
