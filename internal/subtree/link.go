@@ -24,6 +24,7 @@ type link struct {
 	all     *zkconn.TreeWatch
 	absence *zkconn.Watch    // of the root, if there is no recursive watch
 	asked   []*answer        // the oldest first
+	refused bool             // an answer had no meaning, and no read since had one
 	again   <-chan time.Time // when nodes that may not be read are read again; nil if there are none
 
 	cutting sync.Once
@@ -33,6 +34,7 @@ type link struct {
 // answer is a read on its way.
 type answer struct {
 	job
+	probe  bool // sent while the servers refused
 	done   <-chan struct{}
 	handle func() error // once done is closed
 	drop   func()       // instead of handle
@@ -56,14 +58,18 @@ func (l *link) hear(j job, what zkconn.Event) {
 	l.t.jobs.add(j)
 }
 
+// room reports whether another read may be sent. Servers that refuse are asked for one at a time.
+func (l *link) room() bool { return len(l.asked) < window && !(l.refused && len(l.asked) > 0) }
+
 // ask sends reads, as many as may be on their way.
 func (l *link) ask() {
-	for len(l.asked) < window {
+	for l.room() {
 		j, ok := l.t.jobs.take()
 		if !ok {
 			return
 		}
 		if a := l.start(j); a != nil {
+			a.probe = l.refused
 			l.asked = append(l.asked, a)
 		}
 	}
@@ -119,13 +125,30 @@ func asking[T any](l *link, j job, call *zkconn.Call[T], w *zkconn.Watch, f func
 	}
 }
 
+// settle handles an answer. The error follow.ErrAgain means that the connection was lost.
+func (l *link) settle(a *answer) error {
+	l.t.mu.Lock()
+	err := follow.Over(a.handle())
+	l.t.mu.Unlock()
+	if !follow.Again(err) {
+		l.refused = l.refused && !a.probe
+		return err
+	}
+	l.t.jobs.add(a.job)
+	if l.e.Connection() != l.number {
+		return follow.ErrAgain
+	}
+	l.refused = true // an answer without a meaning
+	return nil
+}
+
 // next waits for the oldest answer. It returns nil if there are new jobs instead, and room for their reads.
 func (l *link) next(ctx context.Context) (*answer, error) {
 	var done, come <-chan struct{}
 	if len(l.asked) > 0 {
 		done = l.asked[0].done
 	}
-	if len(l.asked) < window {
+	if l.room() {
 		come = l.t.jobs.come
 	}
 	if l.again == nil && len(l.t.secret) > 0 {

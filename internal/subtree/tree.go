@@ -136,6 +136,11 @@ func (t *tree) attend(ctx context.Context, e *zkconn.Epoch) error {
 		t.jobs.add(job{path, read})
 	}
 	for pace := (node.Pace{}); ; {
+		if l.refused && len(l.asked) == 0 { // those that were refused together wait together
+			if err := pace.Rest(ctx, e); err != nil {
+				return err
+			}
+		}
 		l.ask()
 		if len(l.asked) == 0 {
 			if err := t.current(); err != nil {
@@ -143,24 +148,10 @@ func (t *tree) attend(ctx context.Context, e *zkconn.Epoch) error {
 			}
 		}
 		answer, err := l.next(ctx)
+		if err == nil && answer != nil { // else there are new jobs
+			err = l.settle(answer)
+		}
 		if err != nil {
-			return err
-		}
-		if answer == nil {
-			continue // there are new jobs
-		}
-		t.mu.Lock()
-		err = follow.Over(answer.handle())
-		t.mu.Unlock()
-		if follow.Again(err) {
-			t.jobs.add(answer.job)
-			if e.Connection() != l.number {
-				return follow.ErrAgain
-			}
-			if err := pace.Rest(ctx, e); err != nil { // an answer without a meaning
-				return err
-			}
-		} else if err != nil {
 			return err
 		}
 	}

@@ -254,6 +254,33 @@ func TestATreeCostsARequestForEachNode(t *testing.T) {
 	})
 }
 
+// All reads on their way at once are refused together: one pause is for all of them.
+func TestATreeCatchesUpSoonAfterItsServersHaveRefusedForAWhile(t *testing.T) {
+	for name, g := range grounds {
+		t.Run(name, func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				s := g.open(v)
+				nodes := map[string]string{}
+				for i := range 200 {
+					nodes[fmt.Sprint("/f/", i)] = "1"
+				}
+				v.Server.Load(nodes)
+				c := treeOf(t.Context(), s, "/f")
+				require.Len(t, c.Take(v), 1+len(nodes)+1)
+				v.Server.Disconnect(s.ID())
+				clear := v.Server.SetError(zktest.CodeThrottled, zktest.GetData, zktest.GetChildren, zktest.Exists)
+				before := len(v.Server.Log())
+				time.Sleep(time.Minute)
+				require.Less(t, len(v.Server.Log())-before, 200, "those that were on their way, and then one about every second")
+				v.Server.Set("/f/7", []byte("2"))
+				clear()
+				time.Sleep(2 * time.Second) // the longest pause is one and a half
+				require.Equal(t, []string{"interrupted", "~/f/7=2", "resumed"}, c.Take(v))
+			}, g.opts...)
+		})
+	}
+}
+
 // Servers before 3.9 have one watch of a session at a path.
 func TestATreeAndOrdinaryWatchesOfItsTopDoNotDisturbEachOther(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
