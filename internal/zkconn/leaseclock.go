@@ -49,6 +49,7 @@ type leaseClock struct {
 	beats   time.Duration            // the greatest interval of heartbeats
 	recent  []answeredRequest        // requests that a later one may prove, in the order of their answers
 	trip    time.Duration            // how long the newest one took to be answered
+	ledTrip time.Duration            // how long the newest one took that the leader answered: mostly longer, since it is further away
 	hurried time.Time                // when advance asked for a heartbeat at once
 	more    chan struct{}            // closed by the next answer; nil while nobody waits for that
 	due     time.Time                // when the next heartbeat wakes; zero if none does
@@ -110,7 +111,7 @@ func (c *leaseClock) start(sent time.Time, timeout time.Duration, fraction float
 	c.heard, c.proved, c.recent = sent, sent, []answeredRequest{{sent, now, true}}
 	c.span, c.term, c.lag = leaseSpan(timeout, fraction), leaseSpan(timeout, 0), timeout/4
 	c.held = heldSpan(timeout)
-	c.beats, c.trip = timeout/beatsPerTimeout, now.Sub(sent)
+	c.beats, c.trip, c.ledTrip = timeout/beatsPerTimeout, now.Sub(sent), now.Sub(sent)
 	c.tell()
 	if c.timer == nil {
 		c.timer = time.AfterFunc(c.left(time.Now()), c.check)
@@ -136,6 +137,7 @@ func (c *leaseClock) advance(sent time.Time, led bool) (hurry bool) {
 		c.heard, c.trip = sent, now.Sub(sent)
 	}
 	if led {
+		c.ledTrip = now.Sub(sent)
 		if p := c.provenBy(sent); p.After(c.proved) {
 			c.proved = p
 		}
@@ -212,7 +214,7 @@ func (c *leaseClock) short(now time.Time) bool { return c.proof(now) < c.enough(
 
 // enough is how much of the proof must remain if heartbeats, an
 // interval apart, begin only now: they bring the next proof in time.
-func (c *leaseClock) enough() time.Duration { return min(c.lag, 4*c.trip+c.interval()) }
+func (c *leaseClock) enough() time.Duration { return min(c.lag, 4*max(c.trip, c.ledTrip)+c.interval()) }
 
 // tell wakes all who wait for proof. mu is held.
 func (c *leaseClock) tell() {
