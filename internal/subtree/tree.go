@@ -41,16 +41,17 @@ type Event struct {
 }
 
 // Tree returns a loop over the changes of the node at path, a path on the servers, and of everything below it. The node need
-// not exist. It begins with what is there, parents before their children, and with Initialized. Then it reports the last
-// state of each node that has changed. Whatever happens to the connection, the changes add up to what is on the servers. It waits
-// and ends as [follow.Data] does. Nodes that the session may not read are left out; up to 64 of them are tried again in each session timeout.
+// not exist. The loop begins with what is there, parents before their children, and with Initialized. Then it reports the last
+// state of each node that has changed, through all disconnects. It waits and ends as [follow.Data] does. Nodes that the session
+// may not read are left out; up to 64 of them are read again in each session timeout.
 //
-// The beginning, and each new connection, cost one request a node, and one more for each node with children; so does each change. Servers before 3.6 know no recursive watches: there each node costs two requests.
+// The beginning, each new connection and each change cost one request a node, and one more for each node with children. Servers
+// before 3.6 know no recursive watches: there each node costs two.
 func Tree(ctx context.Context, at follow.Sessions, path string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		t := newTree(path)
 		t.yield = yield
-		// The error of In says why nothing more can be told, which nobody wants to know who has left the loop.
+		// The error of In says why the loop ends. If its body has left it, nobody is there to hear that.
 		if err := at.In(ctx, t.in); err != nil && !t.stopped {
 			yield(Event{}, err)
 		}
