@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
 // What is granted while all is well is not lost, however long ago the session had leader proof: the next proof comes before the
@@ -70,36 +68,32 @@ func keeps(t *testing.T, timeout, trip, held, idle time.Duration) {
 // stay in order.
 func serveAfter(conn net.Conn, leader time.Duration) {
 	type due struct {
-		at   time.Time
-		body []byte
+		at    time.Time
+		reply []byte
 	}
-	answers := make(chan due, 1000)
+	line := make(chan due, 1000)
 	go func() {
 		defer conn.Close()
-		for a := range answers {
-			time.Sleep(time.Until(a.at))
-			if _, err := conn.Write(jute.AppendFrame(nil, a.body)); err != nil {
+		for next := range line {
+			time.Sleep(time.Until(next.at))
+			if write(conn, next.reply) != nil {
 				return
 			}
 		}
 	}()
 	go func() {
-		defer close(answers)
+		defer close(line)
 		for {
 			b, err := readFrame(conn, maxFrame)
 			if err != nil {
 				return
 			}
-			r := jute.Decode(b)
-			xid, op := r.Int32(), r.Int32()
-			at, body := time.Now(), []byte(nil)
-			switch {
-			case op == opExists:
-				body = make([]byte, jute.StatSize)
-			case op == opSync:
-				at, body = at.Add(leader), jute.AppendText(nil, []byte(Heartbeat))
+			at := time.Now()
+			op, reply := succeed(b)
+			if op == opSync {
+				at = at.Add(leader)
 			}
-			answers <- due{at, answer(xid, 0, body)}
+			line <- due{at, reply}
 		}
 	}()
 }

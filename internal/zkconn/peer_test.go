@@ -58,8 +58,7 @@ func connectReplyBody(id int64, timeout time.Duration) []byte {
 
 func (p *peer) write(conn net.Conn, body []byte) {
 	p.t.Helper()
-	_, err := conn.Write(jute.AppendFrame(nil, body))
-	require.NoError(p.t, err)
+	require.NoError(p.t, write(conn, body))
 }
 
 // request reads one frame and returns its header and what follows.
@@ -88,15 +87,28 @@ func (p *peer) serve(conn net.Conn) {
 			if err != nil {
 				return
 			}
-			r := jute.Decode(b)
-			xid, op := r.Int32(), r.Int32()
-			var body []byte
-			if op == opExists {
-				body = make([]byte, jute.StatSize)
-			}
-			if _, err := conn.Write(jute.AppendFrame(nil, answer(xid, 0, body))); err != nil {
+			if _, reply := succeed(b); write(conn, reply) != nil {
 				return
 			}
 		}
 	}()
+}
+
+// succeed returns the operation of a request, and the reply that it has succeeded.
+func succeed(request []byte) (op int32, reply []byte) {
+	r := jute.Decode(request)
+	xid, op := r.Int32(), r.Int32()
+	var body []byte
+	switch op {
+	case opExists:
+		body = make([]byte, jute.StatSize)
+	case opSync:
+		body = jute.AppendText(nil, []byte(Heartbeat))
+	}
+	return op, answer(xid, 0, body)
+}
+
+func write(conn net.Conn, body []byte) error {
+	_, err := conn.Write(jute.AppendFrame(nil, body))
+	return err
 }
