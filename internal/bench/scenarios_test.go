@@ -19,7 +19,7 @@ var costs = map[string]map[string][2]float64{
 	Contended:     {"menagerie": {2, 8}, "gozk-lock": {3, 5}, "floor": {2, 3}},
 	Deep:          {"menagerie": {4, 7}, "gozk-lock": {5, 6}, "floor": {3, 3}},
 	RWMutex:       {"menagerie": {2, 3}},
-	Readers:       {"menagerie": {2, 8}},
+	Readers:       {"menagerie": {2, 7}},
 	Semaphore:     {"menagerie": {2, 10}},
 	Election:      {"menagerie": {1, 8}},
 	Local:         {"menagerie": {0, 3}, "gozk-lock": {3, 5}},
