@@ -102,14 +102,14 @@ func (c *Cron) Every(name string, d time.Duration, f Func, opts ...JobOption) {
 		case d < time.Millisecond: // a tick costs two requests
 			j.refuse("a period of %v; it must be a millisecond at least", d)
 		case j.zone != nil:
-			j.refuse("In goes with At only")
+			j.refuse("WithLocation goes with At only")
 		}
 		j.schedule, j.zone, j.wants.Spec = periodic(d), time.UTC, "@every "+d.String()
 	})
 }
 
 // At registers a job with the ticks of a spec in five fields: minute, hour, day of the month, month, day of the week, as
-// in crontab. With a prefix such as "CRON_TZ=Europe/Berlin " the spec is in that time zone; see also [In]. The package
+// in crontab. With a prefix such as "CRON_TZ=Europe/Berlin " the spec is in that time zone; see also [WithLocation]. The package
 // comment says what happens when the clocks of a zone change. Otherwise it is like [Cron.Every].
 func (c *Cron) At(name, spec string, f Func, opts ...JobOption) {
 	c.made().register(name, f, opts, func(j *job) {

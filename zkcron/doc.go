@@ -18,7 +18,7 @@
 //
 // If the process dies between the two writes, or loses its lease, or its Run is cancelled and the function returns an
 // error, the record tells that the tick was begun and not ended. The next holder runs it again, however late that is. With
-// [AtMostOnce] it is not run again, and its record has an error. A process that was paused may still be in its function
+// [WithAtMostOnce] it is not run again, and its record has an error. A process that was paused may still be in its function
 // while another process runs the tick again. No lock service can prevent that. The token of [Tick] can, if the storage
 // refuses a smaller one than the greatest it has seen.
 //
@@ -32,7 +32,7 @@
 // difference is provably greater, the process goes by the leader's clock, and logs that. So no tick begins more than
 // five seconds before its time by the leader's clock, even if the process's clock is an hour ahead.
 //
-// A spec without a zone is in UTC, because the local zone may differ from machine to machine. [In], or a prefix such as
+// A spec without a zone is in UTC, because the local zone may differ from machine to machine. [WithLocation], or a prefix such as
 // "CRON_TZ=Europe/Berlin", names another one. When the clocks of that zone change, a time that they skip has no tick
 // on that day, and a time that they show twice has two: "30 2 * * *" in Berlin has none on the last Sunday of March, and
 // two on the last Sunday of October. "0 3 * * *" there, and every daily spec in UTC, has one on each day.

@@ -90,7 +90,7 @@ func ExampleRecord() {
 			<-ctx.Done()
 		}
 		return fmt.Errorf("no paper")
-	}, zkcron.AtMostOnce())
+	}, zkcron.WithAtMostOnce())
 	_ = c.Run(ctx)
 
 	last, err := c.Last(context.Background(), "invoices")

@@ -76,7 +76,7 @@ const (
 )
 
 // WithMissed sets what becomes of ticks that could not begin in time. The default is [RunOnce]. It does not concern a
-// tick that was begun and not ended: see [AtMostOnce].
+// tick that was begun and not ended: see [WithAtMostOnce].
 func WithMissed(m Missed) JobOption {
 	return func(j *job) {
 		if m != RunOnce && m != Skip && m != RunAll {
@@ -86,9 +86,9 @@ func WithMissed(m Missed) JobOption {
 	}
 }
 
-// AtMostOnce has a tick that was begun, and whose process died or lost its lease before the function returned, not run
-// again. Its record keeps the time of its start, has no time of its end, and an error. The default is to run it again.
-func AtMostOnce() JobOption { return func(j *job) { j.wants.AtMostOnce = true } }
+// WithAtMostOnce does not retry a tick whose process died or lost its lease while running it. The tick's record then has
+// the start, an error, and no end. The default is to run the tick again.
+func WithAtMostOnce() JobOption { return func(j *job) { j.wants.AtMostOnce = true } }
 
 // WithRevision numbers a schedule, from 1 on; the default is 0. The greatest number is in force at once: a process that has
 // a job with a greater one than its other processes replaces their schedule, and they leave that job, which is logged.
@@ -103,9 +103,9 @@ func WithRevision(n int) JobOption {
 	}
 }
 
-// In sets the time zone of a spec. The default is UTC. All processes must give a zone of the same name. time.Local is a
-// misuse, because it has one name and differs from machine to machine: use time.LoadLocation. So is In for [Cron.Every].
-func In(loc *time.Location) JobOption {
+// WithLocation sets the time zone of a spec. The default is UTC. All processes must give a zone of the same name. time.Local
+// is a misuse, because it differs from machine to machine: use time.LoadLocation. So is WithLocation for [Cron.Every].
+func WithLocation(loc *time.Location) JobOption {
 	return func(j *job) {
 		if loc == nil || loc == time.Local {
 			j.refuse("a time zone without a name that all machines share; use time.LoadLocation")

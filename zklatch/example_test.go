@@ -55,8 +55,8 @@ func ExampleGate() {
 	// <nil>
 }
 
-func ExampleEphemeral() {
-	counts := zklatch.Ephemeral() // a worker that dies has not counted
+func ExampleWithEphemeral() {
+	counts := zklatch.WithEphemeral() // a worker that dies has not counted
 	fmt.Println(counts != nil)
 	// Output: true
 }

@@ -61,11 +61,11 @@ type option struct {
 	set func(*Latch)
 }
 
-// Ephemeral makes a count end with the session in which it was counted, as long as the latch has not opened. By
+// WithEphemeral makes a count end with the session in which it was counted, as long as the latch has not opened. By
 // default a count stays when its process ends. If the session is lost during a CountDown, the call may have to wait
 // until the servers have ended that session.
-func Ephemeral() zksync.Option {
-	return option{session.Misplaced("Ephemeral"), func(l *Latch) { l.ephemeral = true }}
+func WithEphemeral() zksync.Option {
+	return option{session.Misplaced("WithEphemeral"), func(l *Latch) { l.ephemeral = true }}
 }
 
 // New names a latch of total events by a path of its own, which is created when it is first needed. The first process

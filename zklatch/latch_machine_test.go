@@ -54,7 +54,7 @@ func TestRandomUseAndFaultsOfTheLatchAgreeWithAPlainModel(t *testing.T) {
 func newLatchGame(t testing.TB, rt *rapid.T, total int, ephemeral bool) *latchGame {
 	g := &latchGame{World: weather.New(t, rt)}
 	if ephemeral {
-		g.opts = append(g.opts, Ephemeral())
+		g.opts = append(g.opts, WithEphemeral())
 	}
 	g.book = newLatchLedger(g.World, total, ephemeral)
 	for i := range g.Houses {

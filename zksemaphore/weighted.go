@@ -41,7 +41,7 @@ type Weighted struct {
 func NewWeighted(s *zksync.Session, path string, n int64, opts ...zksync.Option) *Weighted {
 	return &Weighted{
 		path: path, s: s,
-		permits: newPermits((*session.Session)(s), path, n, session.Options(opts)),
+		permits: newPermits((*session.Session)(s), path, n, session.Options[session.Option](opts)),
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // connect opens a session with an in-process server, which takes the place of
 // zksync.Connect(ctx, "zk1:2181,zk2:2181,zk3:2181/app").
-func connect(srv *zktest.Server, opts ...zksync.Option) *zksync.Session {
+func connect(srv *zktest.Server, opts ...zksync.SessionOption) *zksync.Session {
 	s, err := zksync.Connect(context.Background(), srv.Addr(), opts...)
 	if err != nil {
 		panic(err)

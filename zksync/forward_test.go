@@ -18,7 +18,7 @@ import (
 )
 
 // replaced is a session whose servers are replaced by others with fewer transactions, when replace is called.
-func replaced(t *testing.T, opts ...zksync.Option) (s *zksync.Session, fresh *zktest.Server, log *logbook, replace func()) {
+func replaced(t *testing.T, opts ...zksync.SessionOption) (s *zksync.Session, fresh *zktest.Server, log *logbook, replace func()) {
 	srv := zktest.Run(t, zktest.WithLeftovers())
 	fresh = zktest.Run(t, zktest.WithLeftovers())
 	for range 100 {
@@ -101,7 +101,7 @@ func TestForwardOnlyEndsASessionWhoseServersHaveLostTransactions(t *testing.T) {
 
 // It costs one request in each ZooKeeper session after the first, and goes on where nothing was lost.
 func TestForwardOnlyGoesOnWithServersThatHaveLostNothing(t *testing.T) {
-	for want, opts := range [][]zksync.Option{nil, {zksync.WithForwardOnly()}} {
+	for want, opts := range [][]zksync.SessionOption{nil, {zksync.WithForwardOnly()}} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Run(t)
 			log := &logbook{}

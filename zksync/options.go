@@ -14,18 +14,26 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Option changes a default of [Connect] or of the constructor of a
-// primitive. An option that means nothing where it is given is ErrMisuse: Connect reports it
-// at once, a primitive at its first call. The functions of this package make options.
+// Option changes a default of what is at a path: of a lock, a queue, a map. Constructors take it.
+// If the option has no meaning there, the first call reports ErrMisuse.
 type Option session.Option
+
+// SessionOption changes a default of [Connect].
+type SessionOption session.SessionOption
+
+// CommonOption is an [Option] and a [SessionOption]. Given to [Connect], it is the default of all paths.
+type CommonOption interface {
+	Option
+	SessionOption
+}
 
 // WithTimeout asks for a session timeout; the default is 15 s. The servers have limits of their
 // own: [Session.Timeout] tells what they granted. The locks of a crashed
 // holder are free after that time plus one server tick at the latest. With less than 10 s, or six ticks if the
 // servers' tickTime is not 2 s, a holder may be told of a loss after the next grant if their leader is cut off:
 // docs/guarantees.md has a table.
-func WithTimeout(d time.Duration) Option {
-	return session.ForSession("WithTimeout", func(s *session.Settings) {
+func WithTimeout(d time.Duration) SessionOption {
+	return session.ForSession(func(s *session.Settings) {
 		if d < time.Millisecond || d > 24*time.Hour {
 			s.Misuse("a session timeout of %v; give one between 1ms and 24h", d)
 		}
@@ -37,24 +45,24 @@ func WithTimeout(d time.Duration) Option {
 // misspelt one looks like a new one, and its locks exclude no process of the right one. Connect gives ErrMisuse then, and a call
 // that finds the chroot removed later does, too. It costs two requests in Connect. Create the chroot as a persistent
 // node: a container is removed when it is empty.
-func WithExistingChroot() Option {
-	return session.ForSession("WithExistingChroot", func(s *session.Settings) { s.Existing = true })
+func WithExistingChroot() SessionOption {
+	return session.ForSession(func(s *session.Settings) { s.Existing = true })
 }
 
 // WithForwardOnly ends the session for good if the servers have lost transactions that it has seen: an old backup was restored,
 // or other servers are at the address. Then tokens and values go back, and a [Fence] does not help. Calls fail with an error that is
 // ErrStale. Without it the session logs a warning, and goes on. A session that begins after the loss cannot notice it. It
 // costs one request in each ZooKeeper session after the first: so no read shows older data either.
-func WithForwardOnly() Option {
-	return session.ForSession("WithForwardOnly", func(s *session.Settings) { s.Forward = true })
+func WithForwardOnly() SessionOption {
+	return session.ForSession(func(s *session.Settings) { s.Forward = true })
 }
 
 // WithAuth presents a credential to the servers after every handshake, for
 // example WithAuth("digest", []byte("user:password")). It may be given more than
 // once. Connect fails if the servers do not know the scheme, or refuse the credential; this check
 // costs one round trip.
-func WithAuth(scheme string, cred []byte) Option {
-	return session.ForSession("WithAuth", func(s *session.Settings) {
+func WithAuth(scheme string, cred []byte) SessionOption {
+	return session.ForSession(func(s *session.Settings) {
 		s.Auth = append(s.Auth, zkconn.Auth{Scheme: scheme, Cred: slices.Clone(cred)})
 	})
 }
@@ -65,7 +73,7 @@ func WithAuth(scheme string, cred []byte) Option {
 // [WithAuth] no stranger can see, take or remove a lock. Nodes that exist keep their lists. So if everybody may change the path of a
 // primitive, although its list does not say so, the session logs a warning with the command that mends it, once for each path. That
 // costs one request at the first use of the path, and delays nothing.
-func WithACL(acl ...zk.ACL) Option {
+func WithACL(acl ...zk.ACL) CommonOption {
 	return session.ForBoth("WithACL", func(s *session.Settings) {
 		if len(acl) == 0 {
 			s.Misuse("an empty access control list, which the servers refuse")
@@ -76,8 +84,8 @@ func WithACL(acl ...zk.ACL) Option {
 
 // WithTLS uses TLS. If the configuration has no ServerName, the
 // host name of each address is verified.
-func WithTLS(c *tls.Config) Option {
-	return session.ForSession("WithTLS", func(s *session.Settings) { s.TLS = c.Clone() })
+func WithTLS(c *tls.Config) SessionOption {
+	return session.ForSession(func(s *session.Settings) { s.TLS = c.Clone() })
 }
 
 // WithTLSFiles uses TLS with certificates from files in PEM form: ca has the authorities that are trusted ("" for those of this
@@ -85,16 +93,16 @@ func WithTLS(c *tls.Config) Option {
 // at each connection, so they may be replaced at any time. If they cannot be read then, or do not belong together,
 // a warning is logged, and those read before are used. Connect gives ErrMisuse if they cannot be used at
 // first. With [WithTLS] besides, that configuration says everything else, such as the name of the servers.
-func WithTLSFiles(ca, cert, key string) Option {
-	return session.ForSession("WithTLSFiles", func(s *session.Settings) { s.TLSFiles(ca, cert, key) })
+func WithTLSFiles(ca, cert, key string) SessionOption {
+	return session.ForSession(func(s *session.Settings) { s.TLSFiles(ca, cert, key) })
 }
 
 // WithDialer replaces the function that opens connections. The function must return when its
 // context ends, which is when the attempt does. The address is one of the connect string: the function
 // looks names up itself, within that time, and chooses among several addresses. Without this option the
 // session looks all names up before each round of attempts, however long that takes, and tries every address of each.
-func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
-	return session.ForSession("WithDialer", func(s *session.Settings) { s.Dial = dial })
+func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) SessionOption {
+	return session.ForSession(func(s *session.Settings) { s.Dial = dial })
 }
 
 // WithLogger makes the session log to l. By default it logs nothing. It logs:
@@ -107,13 +115,13 @@ func WithDialer(dial func(ctx context.Context, network, address string) (net.Con
 //   - Info: "connection lost" and "session lost" with the cause; the first attempt that fails
 //     after that; a look-up of a name that took more than a second; "connected again" with the duration (the attribute after).
 //   - Debug: every other attempt, one line each, and the messages of the client library.
-func WithLogger(l *slog.Logger) Option {
-	return session.ForSession("WithLogger", func(s *session.Settings) { s.Logger = l })
+func WithLogger(l *slog.Logger) SessionOption {
+	return session.ForSession(func(s *session.Settings) { s.Logger = l })
 }
 
 // WithTracer calls t at every acquisition, release, loss and state change.
-func WithTracer(t Tracer) Option {
-	return session.ForSession("WithTracer", func(s *session.Settings) { s.Trace = tracing(t) })
+func WithTracer(t Tracer) SessionOption {
+	return session.ForSession(func(s *session.Settings) { s.Trace = tracing(t) })
 }
 
 // WithLeaseFraction ends leases earlier than the servers end the session: at the
@@ -123,8 +131,8 @@ func WithTracer(t Tracer) Option {
 // session sends proof that it lives at least three times in that span. docs/guarantees.md says which fraction a short
 // timeout needs while the servers' leader is cut off. The fraction is above 0 and at
 // most 1, the default.
-func WithLeaseFraction(f float64) Option {
-	return session.ForSession("WithLeaseFraction", func(s *session.Settings) {
+func WithLeaseFraction(f float64) SessionOption {
+	return session.ForSession(func(s *session.Settings) {
 		if !(f > 0 && f <= 1) {
 			s.Misuse("a lease fraction of %v; give one above 0 and at most 1", f)
 		}
@@ -139,8 +147,8 @@ func WithLeaseFraction(f float64) Option {
 // the timeout. A Connect that fails, or another crash, does not remove the session from the file. The file is locked
 // while its owner lives: a second living process with the same file gets ErrMisuse, never the first one's
 // session.
-func WithSessionFile(path string) Option {
-	return session.ForSession("WithSessionFile", func(s *session.Settings) { s.File = path })
+func WithSessionFile(path string) SessionOption {
+	return session.ForSession(func(s *session.Settings) { s.File = path })
 }
 
 // WithHandover sets how many times in a row an object may hand its place in the
@@ -243,6 +251,6 @@ var Raw Codec = codec.Raw
 
 // WithName sets a name for people, for example that of the service. [Contender] shows it. For a session it is
 // the default of its locks. No decision depends on it.
-func WithName(name string) Option {
+func WithName(name string) CommonOption {
 	return session.ForBoth("WithName", func(s *session.Settings) { s.Name = name })
 }

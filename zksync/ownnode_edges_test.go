@@ -34,7 +34,7 @@ func (l *lines) String() string {
 	return l.b.String()
 }
 
-func (l *lines) option() zksync.Option {
+func (l *lines) option() zksync.SessionOption {
 	return zksync.WithLogger(slog.New(slog.NewTextHandler(l, nil)))
 }
 

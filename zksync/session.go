@@ -36,8 +36,8 @@ func (s *Session) made() *session.Session {
 // the servers, wraps the context's error and says why the last attempt at each server failed, or how long the first attempt
 // has waited. A malformed connect string or option gives ErrMisuse at once, and so does a
 // session file that a living process uses.
-func Connect(ctx context.Context, servers string, opts ...Option) (*Session, error) {
-	s, err := session.Connect(ctx, servers, session.Options(opts)...)
+func Connect(ctx context.Context, servers string, opts ...SessionOption) (*Session, error) {
+	s, err := session.Connect(ctx, servers, session.Options[session.SessionOption](opts)...)
 	return (*Session)(s), err
 }
 

@@ -61,7 +61,7 @@ func TestPathsOfASessionAreBelowItsChrootAndNeverShowIt(t *testing.T) {
 }
 
 // chrooted opens a session below /ap.
-func chrooted(t *testing.T, srv *zktest.Server, opts ...zksync.Option) (*zksync.Session, error) {
+func chrooted(t *testing.T, srv *zktest.Server, opts ...zksync.SessionOption) (*zksync.Session, error) {
 	s, err := zksync.Connect(t.Context(), "zk1/ap", append(opts, zksync.WithDialer(srv.DialContext))...)
 	if err == nil {
 		t.Cleanup(func() { _ = s.Close() })

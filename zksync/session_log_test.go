@@ -204,7 +204,7 @@ func TestASessionTimeoutThatTheServersHadToRaiseIsWarnedOfOnce(t *testing.T) {
 		{4 * time.Second, 4 * time.Second, false},  // nothing tells how long a tick is
 		{3 * time.Second, 10 * time.Second, false}, // long enough
 	} {
-		for _, opts := range [][]zksync.Option{nil, {zksync.WithExistingChroot()}} {
+		for _, opts := range [][]zksync.SessionOption{nil, {zksync.WithExistingChroot()}} {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Run(t, zktest.WithTimeoutLimits(c.least, time.Minute))
 				srv.Load(map[string]string{"/ap": ""})

@@ -143,7 +143,7 @@ func TestWithTLSSaysWhatFilesDoNot(t *testing.T) {
 	_, port, err := net.SplitHostPort(r.addr)
 	require.NoError(t, err)
 	files := zksync.WithTLSFiles(r.ca, r.cr, r.ky)
-	for _, opts := range [][]zksync.Option{
+	for _, opts := range [][]zksync.SessionOption{
 		{zksync.WithTLS(&tls.Config{ServerName: "localhost"}), files},
 		{files, zksync.WithTLS(&tls.Config{ServerName: "localhost", RootCAs: x509.NewCertPool()})},
 	} {

@@ -54,7 +54,7 @@ func (e *Ensemble) DialContext(_ context.Context, network, addr string) (net.Con
 
 // Session is [Server.Session] for the ensemble. Of several sessions the first starts at member 0, the second at
 // member 1, and so on around; see [Ensemble.SessionAt].
-func (e *Ensemble) Session(t TB, opts ...zksync.Option) *zksync.Session {
+func (e *Ensemble) Session(t TB, opts ...zksync.SessionOption) *zksync.Session {
 	t.Helper()
 	return e.SessionAt(t, e.placed.count()%len(e.servers), opts...)
 }
@@ -62,7 +62,7 @@ func (e *Ensemble) Session(t TB, opts ...zksync.Option) *zksync.Session {
 // SessionAt opens a session at member i. Each time it connects again it dials the next member, around the
 // ensemble, so a test is repeatable. For a session that stays at a member use [Server.Session] of that member. For one that chooses by itself use
 // zksync.Connect with [Ensemble.Servers] and [Ensemble.DialContext].
-func (e *Ensemble) SessionAt(t TB, i int, opts ...zksync.Option) *zksync.Session {
+func (e *Ensemble) SessionAt(t TB, i int, opts ...zksync.SessionOption) *zksync.Session {
 	t.Helper()
 	e.has("SessionAt", i)
 	o := newOwner(e.servers...)

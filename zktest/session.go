@@ -12,7 +12,7 @@ import (
 // it works inside a synctest bubble; options may override that and anything else.
 // It fails t at once if there is no session within a minute. ZooKeeper sessions that it was told are lost may be left over on
 // the server, because it cannot end them.
-func (s *Server) Session(t TB, opts ...zksync.Option) *zksync.Session {
+func (s *Server) Session(t TB, opts ...zksync.SessionOption) *zksync.Session {
 	t.Helper()
 	if inBubble() != s.bubble {
 		t.Fatal(errElsewhere)
@@ -25,9 +25,9 @@ func (s *Server) Session(t TB, opts ...zksync.Option) *zksync.Session {
 	return session(t, "zktest:2181", o, dial, opts)
 }
 
-func session(t TB, servers string, o *owner, dial func(ctx context.Context, network, addr string) (net.Conn, error), opts []zksync.Option) *zksync.Session {
+func session(t TB, servers string, o *owner, dial func(ctx context.Context, network, addr string) (net.Conn, error), opts []zksync.SessionOption) *zksync.Session {
 	t.Helper()
-	opts = append([]zksync.Option{zksync.WithDialer(dial)}, opts...)
+	opts = append([]zksync.SessionOption{zksync.WithDialer(dial)}, opts...)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	sess, err := zksync.Connect(ctx, servers, opts...)

@@ -46,7 +46,7 @@ func (a *app) patience(cmd *cobra.Command, wait time.Duration) time.Duration {
 
 // connect opens a session, for which it takes at most limit; zero means as long as ctx
 // allows. Errors are ready to be reported.
-func (a *app) connect(ctx context.Context, limit time.Duration, opts ...zksync.Option) (*zksync.Session, error) {
+func (a *app) connect(ctx context.Context, limit time.Duration, opts ...zksync.SessionOption) (*zksync.Session, error) {
 	bounded, cancel := within(ctx, limit)
 	defer cancel()
 	log := a.teller()

@@ -100,8 +100,8 @@ func (c *connection) resolve(cmd *cobra.Command) error {
 }
 
 // options are those of a session for this connection.
-func (c *connection) options() []zksync.Option {
-	opts := []zksync.Option{zksync.WithTimeout(c.timeout.value())}
+func (c *connection) options() []zksync.SessionOption {
+	opts := []zksync.SessionOption{zksync.WithTimeout(c.timeout.value())}
 	for _, cred := range c.credentials {
 		opts = append(opts, zksync.WithAuth(cred.scheme, []byte(cred.secret)))
 	}

@@ -138,7 +138,7 @@ func (a *app) runCron(ctx context.Context, o cronOptions) error {
 	}
 	c, opts := zkcron.New(s, o.path), []zkcron.JobOption{zkcron.WithMissed(missedPolicies[o.missed])}
 	if o.once {
-		opts = append(opts, zkcron.AtMostOnce())
+		opts = append(opts, zkcron.WithAtMostOnce())
 	}
 	if o.every > 0 {
 		c.Every(o.job, o.every, f, opts...)

@@ -99,7 +99,7 @@ func (l *leaseLocker) Release() error { return l.lease.Unlock() }
 
 // sessions opens n sessions, and a crew that closes them.
 func sessions(ctx context.Context, at Site, n int) ([]*zksync.Session, *Crew, error) {
-	opts := []zksync.Option{zksync.WithTimeout(at.Timeout), zksync.WithDialer(at.Dial), zksync.WithACL(at.Secured.acl()...)}
+	opts := []zksync.SessionOption{zksync.WithTimeout(at.Timeout), zksync.WithDialer(at.Dial), zksync.WithACL(at.Secured.acl()...)}
 	for _, c := range at.Secured.Auth {
 		opts = append(opts, zksync.WithAuth(c.Scheme, c.Secret))
 	}

@@ -123,13 +123,13 @@ func OnOwnServer(t *testing.T, f func(t *testing.T, v *Env, e *ensemble.Ensemble
 }
 
 // Session opens a session that ends with the test.
-func (v *Env) Session(opts ...zksync.Option) *zksync.Session {
+func (v *Env) Session(opts ...zksync.SessionOption) *zksync.Session {
 	v.T.Helper()
 	if v.Virtual {
 		return v.Server.Session(v.T, opts...)
 	}
 	c := &Cable{}
-	all := append([]zksync.Option{zksync.WithDialer(c.Dial), zksync.WithTimeout(Lifetime)}, opts...)
+	all := append([]zksync.SessionOption{zksync.WithDialer(c.Dial), zksync.WithTimeout(Lifetime)}, opts...)
 	ctx, cancel := context.WithTimeout(context.Background(), v.Patience())
 	defer cancel()
 	s, err := zksync.Connect(ctx, v.ConnectString(), all...)
@@ -300,9 +300,9 @@ func (v *Env) AtOnce(start time.Time, what string) {
 }
 
 // Connect opens a session that the test closes, or none.
-func (v *Env) Connect(ctx context.Context, opts ...zksync.Option) (*zksync.Session, error) {
+func (v *Env) Connect(ctx context.Context, opts ...zksync.SessionOption) (*zksync.Session, error) {
 	if v.Virtual {
-		opts = append([]zksync.Option{zksync.WithDialer(v.Server.DialContext)}, opts...)
+		opts = append([]zksync.SessionOption{zksync.WithDialer(v.Server.DialContext)}, opts...)
 		return zksync.Connect(ctx, "zk1", opts...)
 	}
 	return zksync.Connect(ctx, v.ConnectString(), opts...)

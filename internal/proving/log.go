@@ -15,7 +15,7 @@ type Log struct {
 }
 
 // Option makes a session log to l.
-func (l *Log) Option() zksync.Option {
+func (l *Log) Option() zksync.SessionOption {
 	return zksync.WithLogger(slog.New(slog.NewTextHandler(l, nil)))
 }
 

@@ -28,12 +28,12 @@ type Access struct {
 // NewAccess checks the arguments of a constructor. It returns no
 // error: each call of the primitive reports what is wrong (Misuse).
 func NewAccess[O Option](s *Session, path string, opts []O) *Access {
-	return newAccess(s, path, Options(opts), node.ValidatePath, func(u use) bool { return u.lock })
+	return newAccess(s, path, Options[Option](opts), node.ValidatePath, func(u use) bool { return u.lock })
 }
 
 // NewViewAccess is NewAccess for what only looks at nodes of any program: the path may be the root.
 func NewViewAccess[O Option](s *Session, path string, opts []O) *Access {
-	a := newAccess(s, path, Options(opts), node.ValidateNode, func(u use) bool { return u.lock })
+	a := newAccess(s, path, Options[Option](opts), node.ValidateNode, func(u use) bool { return u.lock })
 	a.views = true
 	return a
 }
@@ -41,7 +41,7 @@ func NewViewAccess[O Option](s *Session, path string, opts []O) *Access {
 // NewValueAccess is NewAccess for what keeps values of the user: it takes the option for their codec, and none of those
 // of holds.
 func NewValueAccess[O Option](s *Session, path string, opts []O) *Access {
-	return newAccess(s, path, Options(opts), node.ValidatePath, func(u use) bool {
+	return newAccess(s, path, Options[Option](opts), node.ValidatePath, func(u use) bool {
 		return u.values || u.lock && !slices.Contains(OfHolds, u.name)
 	})
 }
@@ -75,7 +75,7 @@ var OfHolds = []string{"WithHandover", "WithLinger", "WithMaxHold", "WithAsyncUn
 // Without makes every call of the primitive report a misuse
 // if one of these options was given: they mean nothing to it.
 func (a *Access) Without(names ...string) *Access {
-	a.Settings.refuse("this constructor", func(u use) bool { return slices.Contains(names, u.name) })
+	a.Settings.refuse(func(u use) bool { return slices.Contains(names, u.name) })
 	return a
 }
 

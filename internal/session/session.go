@@ -55,7 +55,7 @@ type Session struct {
 }
 
 // Connect is zksync.Connect.
-func Connect(ctx context.Context, servers string, opts ...Option) (*Session, error) {
+func Connect(ctx context.Context, servers string, opts ...SessionOption) (*Session, error) {
 	fail := func(err error) (*Session, error) {
 		return nil, &errs.Error{Op: "connect", Path: servers, Err: err}
 	}

@@ -49,14 +49,17 @@ type Settings struct {
 	bad  error
 }
 
-// use is the name of an option that was given, and where the option has a meaning.
+// use is the name of an option that was given to a constructor, and where the option has a meaning.
 type use struct {
-	name                  string
-	session, lock, values bool
+	name         string
+	lock, values bool
 }
 
 // Option is documented in package zksync.
 type Option interface{ apply(*Settings) }
+
+// SessionOption is documented in package zksync.
+type SessionOption interface{ applyToSession(*Settings) }
 
 type option struct {
 	use
@@ -68,13 +71,12 @@ func (o option) apply(s *Settings) {
 	o.set(s)
 }
 
-// ForSession makes an option of a session, ForLock one of a primitive, and ForBoth one
-// of either. The name is for the error that tells of an option in the wrong place.
-func ForSession(name string, set func(*Settings)) Option {
-	return option{use{name: name, session: true}, set}
-}
+// ForSession is an option of a session.
+type ForSession func(*Settings)
 
-// ForLock is like [ForSession].
+func (set ForSession) applyToSession(s *Settings) { set(s) }
+
+// ForLock makes an option of a primitive. The name is for the error when the primitive does not take it.
 func ForLock(name string, set func(*Settings)) Option {
 	return option{use{name: name, lock: true}, set}
 }
@@ -84,10 +86,14 @@ func ForValues(name string, set func(*Settings)) Option {
 	return option{use{name: name, values: true}, set}
 }
 
-// ForBoth is like [ForSession].
-func ForBoth(name string, set func(*Settings)) Option {
-	return option{use{name: name, session: true, lock: true}, set}
+// Common is an option of a session and of a primitive.
+type Common struct {
+	Option
+	ForSession
 }
+
+// ForBoth makes an option of a session and of a primitive.
+func ForBoth(name string, set func(*Settings)) Common { return Common{ForLock(name, set), set} }
 
 // Misplaced is an option of this name that every constructor reports as misuse.
 // An option type of one recipe embeds it. The constructor of that recipe takes
@@ -123,12 +129,10 @@ func (s *Settings) delay(given []LockDelay) {
 }
 
 // Options converts options whose type is of another package. A nil option stays nil.
-func Options[O Option](opts []O) []Option {
-	list := make([]Option, len(opts))
+func Options[O, Any any](opts []Any) []O {
+	list := make([]O, len(opts))
 	for i, o := range opts {
-		if any(o) != nil {
-			list[i] = o
-		}
+		list[i], _ = any(o).(O)
 	}
 	return list
 }
@@ -148,10 +152,15 @@ const (
 )
 
 // sessionSettings are the settings of a session, with the first misuse of an option.
-func sessionSettings(opts []Option) (Settings, error) {
+func sessionSettings(opts []SessionOption) (Settings, error) {
 	s := Settings{Timeout: defaultTimeout}
-	s.collect(opts)
-	s.refuse("a session", func(u use) bool { return !u.session })
+	for _, o := range opts {
+		if o == nil {
+			s.Misuse("a nil SessionOption")
+			continue
+		}
+		o.applyToSession(&s)
+	}
 	return s, s.bad
 }
 
@@ -163,15 +172,15 @@ func lockSettings(defaults Settings, opts []Option, suits func(use) bool) Settin
 		Handover: defaultHandover, HandoverIn: DefaultHandoverIn,
 	}
 	s.collect(opts)
-	s.refuse("this constructor", func(u use) bool { return !suits(u) })
+	s.refuse(func(u use) bool { return !suits(u) })
 	return s
 }
 
 // refuse notes as misuse the options that mean nothing to what they were given to.
-func (s *Settings) refuse(to string, misplaced func(use) bool) {
+func (s *Settings) refuse(misplaced func(use) bool) {
 	for _, u := range s.used {
 		if misplaced(u) {
-			s.Misuse("%s does not belong to %s", u.name, to)
+			s.Misuse("%s does not belong to this constructor", u.name)
 		}
 	}
 }

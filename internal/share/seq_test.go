@@ -18,7 +18,7 @@ import (
 // piped is a session with a server of its own.
 func piped(t *testing.T) (*session.Session, *zkserver.Server) {
 	srv := zkserver.New(zkserver.Config{})
-	s, err := session.Connect(context.Background(), "zk", session.ForSession("a pipe", func(s *session.Settings) {
+	s, err := session.Connect(context.Background(), "zk", session.ForSession(func(s *session.Settings) {
 		s.Dial = func(context.Context, string, string) (net.Conn, error) {
 			a, b := net.Pipe()
 			go srv.ServeConn(b)

@@ -82,8 +82,8 @@ func newWorld(sc scope) (*world, error) {
 		scope: sc, dir: "/waits", srv: zkserver.New(zkserver.Config{}), passed: make(map[int64]int),
 		told: make(map[node.Token]int), ended: make(map[node.Token]int),
 	}
-	dial := func(through func(net.Conn) net.Conn) session.Option {
-		return session.ForSession("a pipe", func(s *session.Settings) {
+	dial := func(through func(net.Conn) net.Conn) session.SessionOption {
+		return session.ForSession(func(s *session.Settings) {
 			s.Timeout = 40 * time.Second
 			s.Dial = func(context.Context, string, string) (net.Conn, error) {
 				a, b := net.Pipe()
@@ -92,7 +92,7 @@ func newWorld(sc scope) (*world, error) {
 			}
 		})
 	}
-	trace := session.ForSession("a trace", func(s *session.Settings) {
+	trace := session.ForSession(func(s *session.Settings) {
 		s.Trace = &session.Trace{
 			Start: func(ctx context.Context, _ string, _ queue.Kind) context.Context { return ctx },
 			End:   func(context.Context, string, queue.Kind, error, session.Granted, time.Duration) {},

@@ -40,7 +40,7 @@ func TestEveryMeetingPointTakesAnACLAndRefusesTheOptionsOfOthers(t *testing.T) {
 		}
 		holds := []zksync.Option{zksync.WithHandover(1), zksync.WithLinger(time.Second), zksync.WithMaxHold(time.Second)}
 		for name, call := range calls {
-			require.ErrorIs(t, call(zksync.WithTimeout(0)), zksync.ErrMisuse, name)
+			require.ErrorIs(t, call(zksync.WithCodec(zksync.Raw)), zksync.ErrMisuse, name)
 			if name != "barrier" {
 				require.ErrorContains(t, call(zkbarrier.Tolerant()), "Tolerant does not belong to this constructor", name)
 			}

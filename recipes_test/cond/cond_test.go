@@ -20,7 +20,7 @@ type side struct {
 	c *zkcond.Cond
 }
 
-func newSide(v *proving.Env, opts ...zksync.Option) *side {
+func newSide(v *proving.Env, opts ...zksync.SessionOption) *side {
 	s := v.Session(opts...)
 	m := zksync.NewMutex(s, proving.LockPath)
 	return &side{s, m, zkcond.New(m, proving.CondPath)}

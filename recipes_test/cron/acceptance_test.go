@@ -160,7 +160,7 @@ func struck(v *proving.Env, blow proving.Blow, nth int, once bool) bool {
 	story := fmt.Sprintf("%s at request %d, at most once: %t", blow.Name, nth, once)
 	opts := []zkcron.JobOption{zkcron.WithMissed(zkcron.RunAll)}
 	if once {
-		opts = append(opts, zkcron.AtMostOnce())
+		opts = append(opts, zkcron.WithAtMostOnce())
 	}
 	var b book
 	stops := map[int64]context.CancelFunc{}

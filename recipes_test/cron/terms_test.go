@@ -25,7 +25,7 @@ func berlin(t *testing.T) *time.Location {
 }
 
 // logged opens a session, and returns what it has logged.
-func logged(v *proving.Env, opts ...zksync.Option) (*zksync.Session, *proving.Log) {
+func logged(v *proving.Env, opts ...zksync.SessionOption) (*zksync.Session, *proving.Log) {
 	l := new(proving.Log)
 	return v.Session(append(opts, l.Option())...), l
 }
@@ -33,24 +33,24 @@ func logged(v *proving.Env, opts ...zksync.Option) (*zksync.Session, *proving.Lo
 // Whatever differs, the process with the later schedule waits for those with the earlier one, says so once, and runs its other jobs.
 func TestAJobWithAnotherScheduleWaitsAndTheOthersRun(t *testing.T) {
 	for name, register := range map[string]func(c *zkcron.Cron, f zkcron.Func){
-		`"0 4 * * *","zone":"Europe/Berlin"`: func(c *zkcron.Cron, f zkcron.Func) { c.At(job, "0 4 * * *", f, zkcron.In(berlin(t))) },
+		`"0 4 * * *","zone":"Europe/Berlin"`: func(c *zkcron.Cron, f zkcron.Func) { c.At(job, "0 4 * * *", f, zkcron.WithLocation(berlin(t))) },
 		`"0 3 * * *","zone":"UTC"`:           func(c *zkcron.Cron, f zkcron.Func) { c.At(job, "0 3 * * *", f) },
 		`"zone":"UTC+01:00:00"`: func(c *zkcron.Cron, f zkcron.Func) {
-			c.At(job, "0 3 * * *", f, zkcron.In(time.FixedZone("Europe/Berlin", 3600)))
+			c.At(job, "0 3 * * *", f, zkcron.WithLocation(time.FixedZone("Europe/Berlin", 3600)))
 		},
 		"@every 4h0m0s": func(c *zkcron.Cron, f zkcron.Func) { c.Every(job, 4*time.Hour, f) },
 		`"missed":"skip"`: func(c *zkcron.Cron, f zkcron.Func) {
-			c.At(job, "0 3 * * *", f, zkcron.In(berlin(t)), zkcron.WithMissed(zkcron.Skip))
+			c.At(job, "0 3 * * *", f, zkcron.WithLocation(berlin(t)), zkcron.WithMissed(zkcron.Skip))
 		},
 		`"atMostOnce":true`: func(c *zkcron.Cron, f zkcron.Func) {
-			c.At(job, "CRON_TZ=Europe/Berlin 0 3 * * *", f, zkcron.AtMostOnce())
+			c.At(job, "CRON_TZ=Europe/Berlin 0 3 * * *", f, zkcron.WithAtMostOnce())
 		},
 	} {
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 			ctx, cancel := context.WithCancel(t.Context())
 			calm := zksync.WithTimeout(time.Minute) // hours with few heartbeats
 			first := zkcron.New(v.Session(calm), path)
-			first.At(job, "0  3 * * *", nothing, zkcron.In(berlin(t)))
+			first.At(job, "0  3 * * *", nothing, zkcron.WithLocation(berlin(t)))
 			a := starts(ctx, first)
 			v.Settled(queue, 1)
 			same := zkcron.New(v.Session(calm), path)
@@ -230,10 +230,10 @@ func TestWrongRegistrationsAreMisuse(t *testing.T) {
 			"does not accept descriptors":    func(c *zkcron.Cron) { c.At(job, "@daily", nothing) },
 			"unknown time zone Mars/Olympus": func(c *zkcron.Cron) { c.At(job, "CRON_TZ=Mars/Olympus 0 3 * * *", nothing) },
 			"without a name":                 func(c *zkcron.Cron) { c.At(job, "TZ=Local 0 3 * * *", nothing) },
-			"use time.LoadLocation":          func(c *zkcron.Cron) { c.At(job, "0 3 * * *", nothing, zkcron.In(time.Local)) },
-			"two time zones":                 func(c *zkcron.Cron) { c.At(job, "TZ=UTC 0 3 * * *", nothing, zkcron.In(berlin(t))) },
+			"use time.LoadLocation":          func(c *zkcron.Cron) { c.At(job, "0 3 * * *", nothing, zkcron.WithLocation(time.Local)) },
+			"two time zones":                 func(c *zkcron.Cron) { c.At(job, "TZ=UTC 0 3 * * *", nothing, zkcron.WithLocation(berlin(t))) },
 			"a period of 0s":                 func(c *zkcron.Cron) { c.Every(job, 0, nothing) },
-			"In goes with At":                func(c *zkcron.Cron) { c.Every(job, time.Hour, nothing, zkcron.In(time.UTC)) },
+			"WithLocation goes with At":      func(c *zkcron.Cron) { c.Every(job, time.Hour, nothing, zkcron.WithLocation(time.UTC)) },
 			"a nil function":                 func(c *zkcron.Cron) { c.Every(job, time.Hour, nil) },
 			"without a slash":                func(c *zkcron.Cron) { c.Every("a/b", time.Hour, nothing) },
 			`the name ""`:                    func(c *zkcron.Cron) { c.Every("", time.Hour, nothing) },

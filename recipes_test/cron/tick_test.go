@@ -137,8 +137,8 @@ func TestALateTickRunsUnlessItIsToBeSkipped(t *testing.T) {
 // The process is cut off in its function. Another one takes over when the session has ended.
 func TestATickWhoseRunnerDiedRunsAgainUnlessAtMostOnce(t *testing.T) {
 	for name, opts := range map[string][]zkcron.JobOption{
-		"run once": {}, "skip": {zkcron.WithMissed(zkcron.Skip)}, "at most once": {zkcron.AtMostOnce()},
-		"run all": {zkcron.WithMissed(zkcron.RunAll)}, "all at most once": {zkcron.WithMissed(zkcron.RunAll), zkcron.AtMostOnce()},
+		"run once": {}, "skip": {zkcron.WithMissed(zkcron.Skip)}, "at most once": {zkcron.WithAtMostOnce()},
+		"run all": {zkcron.WithMissed(zkcron.RunAll)}, "all at most once": {zkcron.WithMissed(zkcron.RunAll), zkcron.WithAtMostOnce()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
@@ -185,7 +185,7 @@ func TestTheRecordTellsOfATickThatDidNotComeToItsEnd(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		var b book
 		c := zkcron.New(v.Session(), path)
-		c.At(job, "* * * * *", b.writes(0, func(ctx context.Context, _ zkcron.Tick) error { <-ctx.Done(); return ctx.Err() }), zkcron.AtMostOnce())
+		c.At(job, "* * * * *", b.writes(0, func(ctx context.Context, _ zkcron.Tick) error { <-ctx.Done(); return ctx.Err() }), zkcron.WithAtMostOnce())
 		ctx, cancel := context.WithCancel(t.Context())
 		a := starts(ctx, c)
 		time.Sleep(time.Until(second(61)))
@@ -453,11 +453,11 @@ func TestTicksThatFailOrAreMissedAreLogged(t *testing.T) {
 				return ctx.Err()
 			}
 			return nil
-		}, zkcron.AtMostOnce()))
+		}, zkcron.WithAtMostOnce()))
 		time.Sleep(time.Until(second(6)) + 100*time.Millisecond)
 		ends(v, cancel, a)
 		ctx, cancel = context.WithCancel(t.Context())
-		a = starts(ctx, every(s, nothing, zkcron.AtMostOnce()))
+		a = starts(ctx, every(s, nothing, zkcron.WithAtMostOnce()))
 		v.Settled(queue, 1)
 		ends(v, cancel, a)
 		for _, line := range []string{

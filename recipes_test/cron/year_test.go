@@ -26,7 +26,7 @@ func TestEveryNightOfAYearAcrossTheChangesOfTheClocks(t *testing.T) {
 		var b book
 		night := func(node int) *zkcron.Cron {
 			c := zkcron.New(v.Session(zksync.WithTimeout(12*time.Hour)), path)
-			c.At(job, "0 3 * * *", b.writes(node, nil), zkcron.In(york))
+			c.At(job, "0 3 * * *", b.writes(node, nil), zkcron.WithLocation(york))
 			return c
 		}
 		time.Sleep(time.Until(time.Date(2000, 1, from, 0, 0, 0, 0, york)))

@@ -30,7 +30,7 @@ type errand struct {
 
 // host is what a kind of server consists of: one server or an ensemble.
 type host interface {
-	Session(t zktest.TB, opts ...zksync.Option) *zksync.Session
+	Session(t zktest.TB, opts ...zksync.SessionOption) *zksync.Session
 	DialContext(ctx context.Context, network, addr string) (net.Conn, error)
 	InterceptFunc(f func(*zktest.Request) zktest.Verdict) (remove func())
 	Disconnect(id int64) bool

@@ -169,7 +169,7 @@ func TestMisuseOfAFlightIsReportedByTheFirstCall(t *testing.T) {
 		s := v.Session()
 		for _, f := range []*zkflight.Flight[int]{
 			zkflight.New[int](nil, "/a"), zkflight.New[int](s, "a"), zkflight.New[int](s, "/"),
-			zkflight.New[int](s, "/a", zksync.WithTimeout(time.Second)),
+			zkflight.New[int](s, "/a", zksync.WithLockDelay(time.Second)),
 		} {
 			_, err, _ := f.Do(ctx, "k", nil)
 			require.ErrorIs(t, err, zksync.ErrMisuse)

@@ -35,7 +35,7 @@ func struckLatch(v *proving.Env, b proving.Blow, nth int, ephemeral bool) (struc
 	story := fmt.Sprintf("%s at request %d, ephemeral: %t", b.Name, nth, ephemeral)
 	var opts []zksync.Option
 	if ephemeral {
-		opts = append(opts, zklatch.Ephemeral())
+		opts = append(opts, zklatch.WithEphemeral())
 	}
 	ls := make([]*zklatch.Latch, 3)
 	cancels := make(map[int64]context.CancelFunc)
@@ -86,7 +86,7 @@ func struckLatch(v *proving.Env, b proving.Blow, nth int, ephemeral bool) (struc
 func TestAcceptance050AnEphemeralCountEndsWithTheSessionThatCounts(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session()
-		l := zklatch.New(s, proving.LatchPath, 2, zklatch.Ephemeral())
+		l := zklatch.New(s, proving.LatchPath, 2, zklatch.WithEphemeral())
 		v.Remaining(l, 2)
 		heal := v.Server.DropReplies(s.ID())
 		defer heal()
@@ -104,7 +104,7 @@ func TestAcceptance050ARequestThatLingersTakesNoEphemeralCountBack(t *testing.T)
 		const timeout = 10 * time.Second
 		latchAt := func(i int) (*zklatch.Latch, *zksync.Session) {
 			s := e.SessionAt(t, i, zksync.WithTimeout(timeout))
-			return zklatch.New(s, proving.LatchPath, 2, zklatch.Ephemeral()), s
+			return zklatch.New(s, proving.LatchPath, 2, zklatch.WithEphemeral()), s
 		}
 		other, _ := latchAt(2)
 		founding, cancel := context.WithTimeout(t.Context(), time.Second)

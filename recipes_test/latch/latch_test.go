@@ -66,7 +66,7 @@ func TestAcceptance050ACountOutlivesItsProcessUnlessItIsEphemeral(t *testing.T) 
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 			var opts []zksync.Option
 			if ephemeral {
-				opts = append(opts, zklatch.Ephemeral())
+				opts = append(opts, zklatch.WithEphemeral())
 			}
 			l := latches(v, 1, 2, opts...)[0]
 			dying := v.Session()

@@ -57,7 +57,7 @@ func newLatchMachine(t testing.TB, total int, ephemeral bool) *latchMachine {
 	m := &latchMachine{t: t, srv: zktest.Run(t), total: total, ephemeral: ephemeral, counted: make([]int, 3)}
 	var opts []zksync.Option
 	if ephemeral {
-		opts = append(opts, zklatch.Ephemeral())
+		opts = append(opts, zklatch.WithEphemeral())
 	}
 	for range 3 {
 		s := m.srv.Session(t, zksync.WithTimeout(10*time.Second))

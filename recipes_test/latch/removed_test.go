@@ -36,7 +36,7 @@ func TestALatchThatIsRemovedByHandDoesNotOpen(t *testing.T) {
 			v.Remove(proving.LatchPath)
 		},
 	} {
-		for kind, opts := range map[string][]zksync.Option{"": nil, ", ephemeral": {zklatch.Ephemeral()}} {
+		for kind, opts := range map[string][]zksync.Option{"": nil, ", ephemeral": {zklatch.WithEphemeral()}} {
 			t.Run(name+kind, func(t *testing.T) {
 				proving.Each(t, func(t *testing.T, v *proving.Env) { removed(t, v, latches(v, 3, 3, opts...), remove) })
 			})
@@ -100,7 +100,7 @@ func TestAnOpeningThatLingersDoesNotOpenTheNextLatch(t *testing.T) {
 				s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
 				var opts []zksync.Option
 				if ephemeral {
-					opts = append(opts, zklatch.Ephemeral())
+					opts = append(opts, zklatch.WithEphemeral())
 				}
 				l, other := zklatch.New(s, proving.LatchPath, 1, opts...), zklatch.New(e.SessionAt(t, 2), proving.LatchPath, 1, opts...)
 				late := e.Intercept(zktest.On(zktest.Delete, proving.LatchPath+"/closed-of-1").Of(s.ID()).Nth(1).Hold().Queued())

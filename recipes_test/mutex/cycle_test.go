@@ -135,7 +135,7 @@ func TestTheMirrorFormPanicsOnMisuse(t *testing.T) {
 		for name, m := range map[string]*zksync.Mutex{
 			"a malformed path": zksync.NewMutex(s, "locks"),
 			"no session":       zksync.NewMutex(nil, proving.LockPath),
-			"a foreign option": zksync.NewMutex(s, proving.LockPath, zksync.WithSessionFile("x")),
+			"a foreign option": zksync.NewMutex(s, proving.LockPath, zksync.WithCodec(zksync.Raw)),
 		} {
 			require.ErrorIs(t, panicOf(t, m.Lock), zksync.ErrMisuse, name)
 			require.ErrorIs(t, panicOf(t, func() { m.TryLock() }), zksync.ErrMisuse, name)

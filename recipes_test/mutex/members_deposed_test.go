@@ -20,9 +20,9 @@ const usualTick = 2 * time.Second
 
 // deposed has a holder at a leader that is cut off at an instant and takes two ticks longer than the others to notice. It returns
 // by how much the lease ends before the next grant.
-func deposed(t *testing.T, tick, timeout, at time.Duration, opts ...zksync.Option) (margin time.Duration) {
+func deposed(t *testing.T, tick, timeout, at time.Duration, opts ...zksync.SessionOption) (margin time.Duration) {
 	proving.AmongMembers(t, 3, tick, func(t *testing.T, e *zktest.Ensemble) {
-		opts := append([]zksync.Option{zksync.WithTimeout(timeout)}, opts...)
+		opts := append([]zksync.SessionOption{zksync.WithTimeout(timeout)}, opts...)
 		var book tenures
 		a, err := zksync.NewMutex(e.Server(2).Session(t, opts...), proving.LockPath).LockContext(t.Context())
 		require.NoError(t, err)
@@ -95,7 +95,7 @@ func TestWithAnotherTickSixTicksAreEnoughWheneverTheLeaderIsCutOff(t *testing.T)
 
 // leastMargin is the least margin of cuts at 53 instants of two ticks; with -short of a part of them. No cut is to fall on the
 // instant of a tick or of a heartbeat: the outcome would vary.
-func leastMargin(t *testing.T, tick, timeout time.Duration, opts ...zksync.Option) time.Duration {
+func leastMargin(t *testing.T, tick, timeout time.Duration, opts ...zksync.SessionOption) time.Duration {
 	t.Helper()
 	const instants = 53
 	least := time.Hour

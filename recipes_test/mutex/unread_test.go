@@ -78,7 +78,7 @@ func TestAGrantToOneThatMayReadByItsCredentialsCostsNothingMore(t *testing.T) {
 	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
 		v.Put(proving.LockPath, "")
 		for _, acl := range [][]zk.ACL{zk.DigestACL(zk.PermAll, "ann", "secret"), zk.AuthACL(zk.PermAll)} {
-			opts := []zksync.Option{zksync.WithAuth("digest", []byte("ann:secret")), zksync.WithACL(acl...)}
+			opts := []zksync.SessionOption{zksync.WithAuth("digest", []byte("ann:secret")), zksync.WithACL(acl...)}
 			s := v.Session(opts...)
 			holder := v.Lock(zksync.NewMutex(s, proving.LockPath))
 			next := proving.Begin(context.Background(), zksync.NewMutex(v.Session(opts...), proving.LockPath))

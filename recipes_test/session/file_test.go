@@ -196,7 +196,7 @@ func TestASessionThatWasLostIsRememberedUntilItsEndIsConfirmed(t *testing.T) {
 }
 
 // mortal opens a session of a process whose connections end with a crash. Nobody else's do.
-func mortal(v *proving.Env, opts ...zksync.Option) (s *zksync.Session, crash func()) {
+func mortal(v *proving.Env, opts ...zksync.SessionOption) (s *zksync.Session, crash func()) {
 	v.T.Helper()
 	if !v.Virtual {
 		s = v.Session(opts...)

@@ -114,7 +114,7 @@ func TestAcceptance109ASessionThatNeverConnectsIsNotReportedLost(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		timeout := v.Span(time.Second, 4*time.Second)
 		outage := v.Span(30*time.Minute, 2*timeout)
-		opts := []zksync.Option{zksync.WithTimeout(timeout)}
+		opts := []zksync.SessionOption{zksync.WithTimeout(timeout)}
 		var allow func()
 		if v.Virtual {
 			allow = v.Server.Refuse()

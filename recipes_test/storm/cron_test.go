@@ -38,7 +38,7 @@ func (x *schedules) object(a *actor) *zkcron.Cron {
 		c := zkcron.New(s, cronPath)
 		opts := []zkcron.JobOption{zkcron.WithMissed(zkcron.Skip)}
 		if x.once {
-			opts = append(opts, zkcron.AtMostOnce())
+			opts = append(opts, zkcron.WithAtMostOnce())
 		}
 		c.Every("job", x.every, func(ctx context.Context, t zkcron.Tick) error { return x.runs(ctx, a, t) }, opts...)
 		return c

@@ -19,7 +19,7 @@ type house struct {
 	index int
 
 	timeout time.Duration
-	opts    []zksync.Option
+	opts    []zksync.SessionOption
 	closing atomic.Bool // and another one begins
 
 	dialled, begun minutes // guarded by the meter's mutex

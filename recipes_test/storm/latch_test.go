@@ -31,7 +31,7 @@ type latches struct {
 func joinLatch(w *world) *part {
 	x := &latches{total: 2 + w.rnd.IntN(5)}
 	if w.rnd.IntN(3) == 0 {
-		x.opts = append(x.opts, zklatch.Ephemeral())
+		x.opts = append(x.opts, zklatch.WithEphemeral())
 	}
 	return &part{actors: 4, act: x.act, release: x.release, use: x.use, base: latchPath}
 }

@@ -60,7 +60,7 @@ type world struct {
 	meter  *meter
 	houses []*house
 	admin  *zksync.Session // removes nodes from outside
-	secret []zksync.Option
+	secret []zksync.SessionOption
 	parts  []*part
 	single bool
 
@@ -87,7 +87,7 @@ func newWorld(t testing.TB, seed uint64, aloud bool) *world {
 	w.meter = newMeter(w)
 	w.srv.watched(w.meter.judge, w.meter.commit)
 	if w.rnd.IntN(4) == 0 { // nobody else may read or write
-		w.secret = []zksync.Option{zksync.WithAuth("digest", []byte("storm:secret")), zksync.WithACL(zk.DigestACL(zk.PermAll, "storm", "secret")...)}
+		w.secret = []zksync.SessionOption{zksync.WithAuth("digest", []byte("storm:secret")), zksync.WithACL(zk.DigestACL(zk.PermAll, "storm", "secret")...)}
 	}
 	// It is a session, because the client library may hang for ever when it sends credentials again.
 	admin, err := zksync.Connect(t.Context(), w.srv.addresses(), append(w.secret, zksync.WithDialer(w.srv.DialContext), zksync.WithTimeout(10*time.Second))...)

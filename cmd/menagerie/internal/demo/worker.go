@@ -35,9 +35,9 @@ const (
 type WorkerConfig struct {
 	Servers string
 	Timeout time.Duration
-	Options []zksync.Option // more of the session, which do not travel
-	Path    string          // of the lock
-	Dir     string          // where counter and journal are
+	Options []zksync.SessionOption // more of the session, which do not travel
+	Path    string                 // of the lock
+	Dir     string                 // where counter and journal are
 	Index   int
 	Workers int
 	Rounds  int
@@ -86,7 +86,7 @@ func Work(ctx context.Context, cfg WorkerConfig, in io.Reader, out io.Writer) er
 		defer cancel()
 		w.listen(in)
 	}()
-	opts := slices.Concat(cfg.Options, []zksync.Option{
+	opts := slices.Concat(cfg.Options, []zksync.SessionOption{
 		zksync.WithTimeout(cfg.Timeout), zksync.WithName(fmt.Sprintf("demo worker %d", cfg.Index)),
 	})
 	s, err := zksync.Connect(ctx, cfg.Servers, opts...)
