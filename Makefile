@@ -104,15 +104,15 @@ faults: ## every fault at every request of every scenario, and all pairs of faul
 MUTANTS ?=
 
 .PHONY: mutants
-mutants: ## break the code on purpose, one patch of internal/mutants at a time, and see the test go red that each names
-	$(GO) run ./internal/mutants $(MUTANTS)
+mutants: ## break the code on purpose, one patch of internal/testing/mutants at a time, and see the test go red that each names
+	$(GO) run ./internal/testing/mutants $(MUTANTS)
 
 # How many generated programs "make conformance" compares.
 PROGRAMS ?= 2000
 
 .PHONY: gosuite
 gosuite: ## Go's own tests of sync, semaphore and singleflight with our types: in one session, and in three at three servers
-	$(GO) run ./internal/gosuite
+	$(GO) run ./internal/testing/gosuite
 
 # How long "make chaos" lasts, and which faults in which order: by default others each time.
 CHAOS ?= 3m
@@ -129,7 +129,7 @@ ROUNDS ?= 12
 .PHONY: leader-cuts
 leader-cuts: zookeeper network ## the leader of three real servers is cut off while it answers holders: 12 rounds with session timeouts of 4, 10 and 15 s
 	MENAGERIE_REQUIRE_ENSEMBLE=1 MENAGERIE_LEADER_CUTS=$(ROUNDS) \
-		$(GO) test -count=$(COUNT) -timeout=1h -v -run 'TestALeaseEndsBeforeTheNextGrantWhenARealLeaderIsCutOff' $(TESTFLAGS) ./internal/ensemble
+		$(GO) test -count=$(COUNT) -timeout=1h -v -run 'TestALeaseEndsBeforeTheNextGrantWhenARealLeaderIsCutOff' $(TESTFLAGS) ./internal/testing/ensemble
 
 .PHONY: examples
 examples: ## run all examples, also the one that uses SQLite, which takes a minute to compile
@@ -147,7 +147,7 @@ batch: zookeeper ## a batch of 64 items on 8 workers, which are killed at random
 
 .PHONY: conformance
 conformance: zookeeper ## the in-process server against a real one: every scenario and 2000 programs
-	MENAGERIE_REQUIRE_ENSEMBLE=1 $(GO) -C internal/conformance test -count=$(COUNT) -timeout=$$((15 * $(COUNT)))m $(TESTFLAGS) -full -programs $(PROGRAMS)
+	MENAGERIE_REQUIRE_ENSEMBLE=1 $(GO) -C zktest/internal/conformance test -count=$(COUNT) -timeout=$$((15 * $(COUNT)))m $(TESTFLAGS) -full -programs $(PROGRAMS)
 
 # Which of kazoo's tests, and more: KAZOO='-only test_lock'
 KAZOO ?=
@@ -163,7 +163,7 @@ bench: zookeeper ## benchmarks, in-process and against one real server
 	$(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
 	$(GO) build -o bin/menagerie ./cmd/menagerie
 	bin/ensemble -servers 1 -- bin/menagerie bench
-	bin/ensemble -servers 1 -- $(GO) run ./internal/zkserver/speed
+	bin/ensemble -servers 1 -- $(GO) run ./zktest/internal/speed
 
 # What is compared, and how often each runs: fewer than five runs prove nothing.
 compared = LocalHandover|RelockLingering|SharedReaders|Requests
@@ -171,7 +171,7 @@ bench-compare: RUNS ?= 8
 
 .PHONY: bench-compare
 bench-compare: bin/benchcompare ## benchmarks of this revision and of the newest tag (or BASE) in turn; fails if one got worse
-	bin/benchcompare -base "$(BASE)" -count $(RUNS) -bench '^Benchmark($(compared))$$' ./zksync ./zkrwmutex ./internal/bench
+	bin/benchcompare -base "$(BASE)" -count $(RUNS) -bench '^Benchmark($(compared))$$' ./zksync ./zkrwmutex ./bench
 
 # RIVALS='--peer curator --scenario contended' only prints that part.
 bench-rivals: RIVALS ?= --write docs/benchmarks.md
@@ -201,7 +201,7 @@ compiler:
 
 .PHONY: zookeeper
 zookeeper:
-	@$(GO) build -o bin/ensemble ./internal/ensemble/cmd/ensemble
+	@$(GO) build -o bin/ensemble ./internal/testing/ensemble/cmd/ensemble
 	@bin/ensemble -install-only || { echo "without ZooKeeper: make test-unit" >&2; exit 1; }
 
 # The chaos test cuts connections if it is root: without that it only kills and freezes servers, and says so.

@@ -19,7 +19,7 @@ const module = "github.com/go-menagerie/menagerie/"
 var (
 	room    = regexp.MustCompile(`(?m)^\| (\d+) \| ([^|]*) \|`)
 	quoted  = regexp.MustCompile("`([a-z/]+)`")
-	atTests = []string{"recipes_test", "interop", "docs", "internal/conformance", "internal/ensemble", "internal/gosuite", "internal/mutants", "internal/proving", "internal/zkserver/speed"}
+	atTests = []string{"recipes_test", "interop", "docs", "zktest/internal/conformance", "internal/testing/ensemble", "internal/testing/gosuite", "internal/testing/mutants", "internal/testing/proving", "zktest/internal/speed"}
 )
 
 // Leaves of a package that stands in the table are in its row; which may import which, the compiler and their parent's

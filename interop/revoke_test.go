@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/ensemble"
 	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/testing/ensemble"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 

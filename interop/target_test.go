@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/ensemble"
+	"github.com/go-menagerie/menagerie/internal/testing/ensemble"
 	"github.com/go-menagerie/menagerie/zktest"
 )
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver"
 	"github.com/go-menagerie/menagerie/reentrant"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -33,7 +32,7 @@ func (a *account) transferFrom(b *account, n int) {
 }
 
 func ExampleMutex() {
-	srv := zkserver.New(zkserver.Config{})
+	srv := zktest.Start()
 	defer srv.Close()
 	s, err := zksync.Connect(context.Background(), "in-memory:2181",
 		zksync.WithDialer(func(context.Context, string, string) (net.Conn, error) {

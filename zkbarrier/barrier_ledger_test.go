@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/proving/weather"
+	"github.com/go-menagerie/menagerie/internal/testing/proving/weather"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )

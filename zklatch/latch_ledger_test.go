@@ -5,7 +5,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/go-menagerie/menagerie/internal/proving/weather"
+	"github.com/go-menagerie/menagerie/internal/testing/proving/weather"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zktest"
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/go-menagerie/menagerie/internal/proving/weather"
+	"github.com/go-menagerie/menagerie/internal/testing/proving/weather"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/proving/weather"
+	"github.com/go-menagerie/menagerie/internal/testing/proving/weather"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // BenchmarkSharedReaders: an operation is a read lock and its unlock. Each of the goroutines has the next lock before it gives
@@ -88,7 +88,7 @@ func BenchmarkSharedReadersFloor(b *testing.B) {
 func shared(b *testing.B) *zkrwmutex.RWMutex {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)
-	srv := zkserver.New(zkserver.Config{})
+	srv := zktest.Start()
 	go srv.Serve(l)
 	b.Cleanup(srv.Close)
 	s, err := zksync.Connect(context.Background(), l.Addr().String())

@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
 
 // serverEnv makes the process of a test a server.
@@ -28,9 +26,7 @@ func TestServerProcess(t *testing.T) {
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	srv := zkserver.New(zkserver.Config{})
-	go srv.Serve(l)
-	defer srv.Close()
+	defer Serve(l)()
 	fmt.Println(l.Addr())
 	_, _ = os.Stdin.Read(make([]byte, 1)) // until the parent ends
 }

@@ -16,8 +16,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/go-menagerie/menagerie/internal/queue"
-	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
+
+// Serve runs an in-process server on a listener, until the function that it returns. It is set by server_test.go: package
+// zktest, which imports this one, has the server.
+var Serve func(net.Listener) (stop func())
 
 // benchServers returns the connect string of the real ensemble that the
 // environment names, or else of an in-process server on loopback.
@@ -27,9 +30,7 @@ func benchServers(b *testing.B) string {
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)
-	srv := zkserver.New(zkserver.Config{})
-	go srv.Serve(l)
-	b.Cleanup(srv.Close)
+	b.Cleanup(Serve(l))
 	return l.Addr().String()
 }
 

@@ -1,6 +1,6 @@
 package zktest
 
-import "github.com/go-menagerie/menagerie/internal/zkserver/wire"
+import "github.com/go-menagerie/menagerie/zktest/internal/wire"
 
 // Code is the result of a request, as it goes over the wire; 0 is success. Its String is the name that ZooKeeper's
 // documentation uses, such as "noNode".

@@ -3,7 +3,7 @@ package zktest
 import (
 	"fmt"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/zktest/internal/engine"
 )
 
 // Ensemble is several servers with one history. It is for tests of clients while servers lag, are cut off from each
@@ -29,7 +29,7 @@ import (
 // direction; members that notice a loss at different instants, except the leader ([WithLeaderLimit]). A leader that has lost the
 // majority does not expire sessions; clients cannot see a difference.
 type Ensemble struct {
-	zk      *zkserver.Ensemble
+	zk      *engine.Ensemble
 	tb      TB
 	opts    options
 	limit   *limit // of RunEnsemble; nil outside of a bubble
@@ -79,7 +79,7 @@ func newEnsemble(tb TB, n int, opts []Option) *Ensemble {
 	cfg := e.opts.ensemble
 	cfg.Leader = n - 1
 	cfg.OnElected = e.elected.tell
-	e.zk = zkserver.NewEnsemble(n, func(i int) zkserver.Config { return e.servers[i].config() }, cfg)
+	e.zk = engine.NewEnsemble(n, func(i int) engine.Config { return e.servers[i].config() }, cfg)
 	for i, s := range e.servers {
 		s.zk = e.zk.Member(i)
 	}

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver"
-	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+	"github.com/go-menagerie/menagerie/zktest/internal/engine"
+	"github.com/go-menagerie/menagerie/zktest/internal/wire"
 )
 
 // ChangeKind is what a transaction did to a node.
@@ -72,7 +72,7 @@ var kindOf = map[wire.Op]ChangeKind{
 	wire.OpCreate: Created, wire.OpDelete: Deleted, wire.OpSetData: DataChanged, wire.OpSetACL: ACLChanged,
 }
 
-func (s *Server) committed(t zkserver.Txn) {
+func (s *Server) committed(t engine.Txn) {
 	s.mu.Lock()
 	hooks := s.onCommit
 	if t.First {

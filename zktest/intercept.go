@@ -6,12 +6,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/zktest/internal/engine"
 )
 
 // judge decides about requests; rules and interceptor functions are both one.
 type judge struct {
-	decide func(q *Request, taken bool) (zkserver.Verdict, bool)
+	decide func(q *Request, taken bool) (engine.Verdict, bool)
 	spent  func() bool // it acts on nothing any more
 	text   func() string
 }
@@ -29,7 +29,7 @@ func (s *Server) removeJudge(j *judge) {
 }
 
 // intercept is called by the engine for each request, without locks.
-func (s *Server) intercept(info *zkserver.Request) zkserver.Verdict {
+func (s *Server) intercept(info *engine.Request) engine.Verdict {
 	q := s.requestOf(*info)
 	s.mu.Lock()
 	s.counts.add(&q)
@@ -40,7 +40,7 @@ func (s *Server) intercept(info *zkserver.Request) zkserver.Verdict {
 }
 
 // interceptEvent is called by the engine for each watch event, while it is locked.
-func (s *Server) interceptEvent(e zkserver.Event) zkserver.Verdict {
+func (s *Server) interceptEvent(e engine.Event) engine.Verdict {
 	q := Request{Time: e.Time, Session: e.Session, Op: eventOf[e.Kind], Path: e.Path, Paths: []string{e.Path}}
 	s.mu.Lock()
 	judges := s.judges
@@ -49,8 +49,8 @@ func (s *Server) interceptEvent(e zkserver.Event) zkserver.Verdict {
 }
 
 // verdictOf asks all judges, of which the first decides that acts.
-func verdictOf(judges []*judge, q *Request) zkserver.Verdict {
-	var verdict zkserver.Verdict
+func verdictOf(judges []*judge, q *Request) engine.Verdict {
+	var verdict engine.Verdict
 	taken := false
 	for _, j := range judges {
 		if v, acts := j.decide(q, taken); acts && !taken {
@@ -99,14 +99,14 @@ func (s *Server) InterceptFunc(f func(*Request) Verdict) (remove func()) {
 		return func() {}
 	}
 	var wrong sync.Once
-	j := &judge{spent: func() bool { return false }, text: func() string { return "an InterceptFunc" }, decide: func(q *Request, taken bool) (zkserver.Verdict, bool) {
+	j := &judge{spent: func() bool { return false }, text: func() string { return "an InterceptFunc" }, decide: func(q *Request, taken bool) (engine.Verdict, bool) {
 		if taken || q.Op.event() {
-			return zkserver.Verdict{}, false
+			return engine.Verdict{}, false
 		}
 		v, err := f(q).wire()
 		if err != nil {
 			wrong.Do(func() { s.errorf("%v; an InterceptFunc returned it for %v %s", err, q.Op, shown(q.Path)) })
-			return zkserver.Verdict{}, false
+			return engine.Verdict{}, false
 		}
 		return v, v.Acts()
 	}}
@@ -114,16 +114,16 @@ func (s *Server) InterceptFunc(f func(*Request) Verdict) (remove func()) {
 	return func() { s.removeJudge(j) }
 }
 
-var wireFates = [...]zkserver.Fate{
-	Continue: zkserver.FateNormal, LoseRequest: zkserver.FateRequestLost, LoseReply: zkserver.FateReplyLost,
-	Duplicate: zkserver.FateDuplicate, Fail: zkserver.FateFailed,
+var wireFates = [...]engine.Fate{
+	Continue: engine.FateNormal, LoseRequest: engine.FateRequestLost, LoseReply: engine.FateReplyLost,
+	Duplicate: engine.FateDuplicate, Fail: engine.FateFailed,
 }
 
-func (v Verdict) wire() (zkserver.Verdict, error) {
+func (v Verdict) wire() (engine.Verdict, error) {
 	if v.Fate < 0 || int(v.Fate) >= len(wireFates) {
-		return zkserver.Verdict{}, fmt.Errorf("zktest: no Fate has the number %d", v.Fate)
+		return engine.Verdict{}, fmt.Errorf("zktest: no Fate has the number %d", v.Fate)
 	}
-	w := zkserver.Verdict{
+	w := engine.Verdict{
 		Fate: wireFates[v.Fate], Code: v.Code, ReplyDelay: v.DelayReply,
 		Hold: v.Delay > 0 || v.Hold != nil, Delay: v.Delay, Release: v.Hold, Queued: v.Queued,
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/zktest/internal/engine"
 )
 
 // Interception is an active rule.
@@ -62,16 +62,16 @@ func intercept(r *Rule, srvs ...*Server) *Interception {
 
 // decide counts a match and returns the verdict if the rule acts on it. taken says that an
 // earlier rule acts already.
-func (in *Interception) decide(q *Request, taken bool) (zkserver.Verdict, bool) {
+func (in *Interception) decide(q *Request, taken bool) (engine.Verdict, bool) {
 	if !in.rule.matches(q) {
-		return zkserver.Verdict{}, false
+		return engine.Verdict{}, false
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.matched++
 	v := in.rule.verdict
 	if taken && v.Acts() || !in.rule.acts(in.matched) {
-		return zkserver.Verdict{}, false
+		return engine.Verdict{}, false
 	}
 	in.fired++
 	if v.Hold && v.Delay == 0 {

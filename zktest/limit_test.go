@@ -67,7 +67,7 @@ func TestAtTheLimitOfVirtualTimeTheTestFailsAndItsServerCloses(t *testing.T) {
 			} {
 				require.Contains(t, tb.errors[0], want)
 			}
-			require.NotContains(t, tb.errors[0], "zkserver.", "goroutines of the server")
+			require.NotContains(t, tb.errors[0], "engine.", "goroutines of the server")
 		})
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/go-menagerie/menagerie/internal/loopback"
-	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/internal/testing/loopback"
+	"github.com/go-menagerie/menagerie/zktest/internal/engine"
 )
 
 // RunAddr is [Run] with an address to listen on, such as "127.0.0.1:2181", for clients that cannot be told another. It
@@ -149,7 +149,7 @@ func (s *Server) unlisten() {
 // server is stopped it closes new connections; [Server.Refuse] does not concern them.
 func (s *Server) Serve(l net.Listener) error {
 	err := s.zk.Serve(l)
-	if errors.Is(err, zkserver.ErrClosed) {
+	if errors.Is(err, engine.ErrClosed) {
 		return nil
 	}
 	return err

@@ -18,7 +18,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/loopback"
+	"github.com/go-menagerie/menagerie/internal/testing/loopback"
 	"github.com/go-menagerie/menagerie/zktest"
 )
 

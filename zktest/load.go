@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver/tree"
-	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+	"github.com/go-menagerie/menagerie/zktest/internal/tree"
+	"github.com/go-menagerie/menagerie/zktest/internal/wire"
 )
 
 // Load makes nodes without a client: data by path. Missing parents are made, without data. A node that exists gets the

@@ -5,7 +5,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/zktest/internal/engine"
 )
 
 // Node is a node as the server has it.
@@ -38,7 +38,7 @@ func (s *Server) Children(path string) []string {
 // SessionInfo is a session as the server has it: ID, Timeout as negotiated, Ephemerals (their paths, sorted), Watches (the number set
 // through its present connection), LastHeard, Expires (when it expires if the server hears no more of it), Connected (it has a
 // connection, also if that is partitioned).
-type SessionInfo = zkserver.SessionInfo
+type SessionInfo = engine.SessionInfo
 
 // Sessions returns the sessions that live, ordered by id.
 func (s *Server) Sessions() []SessionInfo { return s.zk.Sessions() }

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver"
-	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+	"github.com/go-menagerie/menagerie/zktest/internal/engine"
+	"github.com/go-menagerie/menagerie/zktest/internal/wire"
 )
 
 // This file finds calls of tests that make no sense, or checks that could never fail, and
@@ -91,9 +91,9 @@ func (r *Rule) check() error {
 		return fmt.Errorf("zktest: On(%v, %q) matches no path: it ends with a slash; \"%s*\" matches the children", r.op, r.pattern, r.pattern)
 	case r.nth < 0 || r.times < 0:
 		return fmt.Errorf("zktest: On(%v, %q).Nth(%d).Times(%d): they count from 1; 0 is as if they were not there", r.op, r.pattern, r.nth, r.times)
-	case r.op.event() && (r.verdict.Queued || r.verdict.ReplyDelay != 0 || r.verdict.Fate != zkserver.FateNormal && r.verdict.Fate != zkserver.FateEventLost):
+	case r.op.event() && (r.verdict.Queued || r.verdict.ReplyDelay != 0 || r.verdict.Fate != engine.FateNormal && r.verdict.Fate != engine.FateEventLost):
 		return fmt.Errorf("zktest: On(%v, %q): an event can be lost, held or delayed (Lose, Hold, Delay); the rest is for requests", r.op, r.pattern)
-	case !r.op.event() && r.verdict.Fate == zkserver.FateEventLost:
+	case !r.op.event() && r.verdict.Fate == engine.FateEventLost:
 		return fmt.Errorf("zktest: On(%v, %q).Lose(): only events get lost alone; LoseRequest or LoseReply drops the connection", r.op, r.pattern)
 	case r.pattern != "" && r.pattern != "**" && r.op.pathless():
 		return fmt.Errorf("zktest: On(%v, %q) matches nothing: such a request has no path; the pattern is \"**\"", r.op, r.pattern)
@@ -102,11 +102,11 @@ func (r *Rule) check() error {
 }
 
 // checkVerdict finds verdicts that do nothing, or ask for what cannot be done.
-func checkVerdict(v zkserver.Verdict) error {
+func checkVerdict(v engine.Verdict) error {
 	switch {
-	case v.Fate == zkserver.FateFailed && v.Code == wire.CodeOK:
+	case v.Fate == engine.FateFailed && v.Code == wire.CodeOK:
 		return errors.New("zktest: an error with code 0, which is success")
-	case v.Fate == zkserver.FateFailed && !v.Code.Answers():
+	case v.Fate == engine.FateFailed && !v.Code.Answers():
 		return fmt.Errorf("zktest: an error with code %d (%v), with which no server answers: %s", v.Code, v.Code, instead(v.Code))
 	case v.Queued && !v.Hold:
 		return errors.New("zktest: Queued without Hold or Delay: nothing would wait")

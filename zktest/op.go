@@ -1,7 +1,7 @@
 package zktest
 
 import (
-	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+	"github.com/go-menagerie/menagerie/zktest/internal/wire"
 )
 
 // Op is a kind of request, as rules and counters see it. Variants of one operation

@@ -7,15 +7,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver"
-	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+	"github.com/go-menagerie/menagerie/zktest/internal/engine"
+	"github.com/go-menagerie/menagerie/zktest/internal/wire"
 )
 
 // Option changes how a server behaves.
 type Option func(*options)
 
 type options struct {
-	cfg     zkserver.Config
+	cfg     engine.Config
 	tls     *tls.Config
 	verbose func(line string)
 	lenient bool
@@ -24,12 +24,12 @@ type options struct {
 	seeded       bool
 	wrong        error // what an option was given that it cannot work with
 
-	ensemble zkserver.EnsembleConfig
+	ensemble engine.EnsembleConfig
 }
 
 // newOptions returns the defaults as the options change them, or what is wrong with those.
 func newOptions(opts []Option) (options, error) {
-	o := options{cfg: zkserver.Config{Tick: 50 * time.Millisecond, MaxTimeout: time.Hour, Heartbeat: "/"}, virtualLimit: 24 * time.Hour}
+	o := options{cfg: engine.Config{Tick: 50 * time.Millisecond, MaxTimeout: time.Hour, Heartbeat: "/"}, virtualLimit: 24 * time.Hour}
 	for _, opt := range opts {
 		opt(&o)
 	}

@@ -10,8 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver/tree"
-	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+	"github.com/go-menagerie/menagerie/zktest/internal/tree"
+	"github.com/go-menagerie/menagerie/zktest/internal/wire"
 )
 
 // How much a failure message shows: enough to see what happened, and never a log file full.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/zktest/internal/engine"
 )
 
 // Request describes one request: to interceptors before it runs, and in [Server.Log] after.
@@ -26,7 +26,7 @@ type Request struct {
 	heartbeat bool // a sync that is one
 }
 
-func (s *Server) requestOf(q zkserver.Request) Request {
+func (s *Server) requestOf(q engine.Request) Request {
 	r := Request{
 		Time: q.Time, Session: q.Session, Xid: q.Xid, Op: fromWire(q.Op), Path: q.Path, Paths: q.Paths,
 		Zxid: q.Zxid, Code: q.Code, Created: q.Created, Fate: q.Fate.String(),
@@ -111,7 +111,7 @@ func (s *Server) Log() []Request {
 	return s.log.all()
 }
 
-func (s *Server) onRequest(q zkserver.Request) {
+func (s *Server) onRequest(q engine.Request) {
 	r := s.requestOf(q)
 	s.mu.Lock()
 	s.log.add(r)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/zktest/internal/engine"
 )
 
 // Rule selects requests and says what happens to them. Make one with [On], narrow it with Nth,
@@ -19,7 +19,7 @@ type Rule struct {
 	nth     int
 	times   int
 	maybe   bool
-	verdict zkserver.Verdict
+	verdict engine.Verdict
 }
 
 // On selects requests by operation and path.
@@ -41,7 +41,7 @@ func On(op Op, pattern string) *Rule { return &Rule{op: op, pattern: pattern} }
 //
 // [Rule.Hold] and [Rule.Delay] act on events, too: they keep back that event and everything that the server sends to the client after it, except
 // the answers to heartbeats, like a server that lags. An event whose client has lost the connection meanwhile is dropped.
-func (r *Rule) Lose() *Rule { return r.then(zkserver.FateEventLost) }
+func (r *Rule) Lose() *Rule { return r.then(engine.FateEventLost) }
 
 // Nth makes the rule act on the n-th match only, counting from 1 and from the moment of
 // [Server.Intercept]; with Times(k) on the n-th and the k-1 matches after it.
@@ -58,21 +58,21 @@ func (r *Rule) Of(id int64) *Rule { r.session = id; return r }
 func (r *Rule) Maybe() *Rule { r.maybe = true; return r }
 
 // LoseRequest drops the connection; the request is never applied.
-func (r *Rule) LoseRequest() *Rule { return r.then(zkserver.FateRequestLost) }
+func (r *Rule) LoseRequest() *Rule { return r.then(engine.FateRequestLost) }
 
 // LoseReply applies the request, then drops the connection instead of answering.
-func (r *Rule) LoseReply() *Rule { return r.then(zkserver.FateReplyLost) }
+func (r *Rule) LoseReply() *Rule { return r.then(engine.FateReplyLost) }
 
 // Duplicate applies the request twice, as if a client had repeated it. Only the
 // last reply is sent: a client repeats a request because the first reply was lost. Connect and SetAuth, which concern the connection
 // itself, happen only once.
-func (r *Rule) Duplicate() *Rule { return r.then(zkserver.FateDuplicate) }
+func (r *Rule) Duplicate() *Rule { return r.then(engine.FateDuplicate) }
 
 // Error answers with an error code, such as [CodeNodeExists], and applies nothing. For
 // Connect every code means that the session is refused as expired. A code with which no server answers fails the test.
 func (r *Rule) Error(code Code) *Rule {
 	r.verdict.Code = code
-	return r.then(zkserver.FateFailed)
+	return r.then(engine.FateFailed)
 }
 
 // Delay lets the request wait for d. It is Hold with a time after which the request is released. Zero is no delay.
@@ -127,7 +127,7 @@ func (r *Rule) String() string {
 	return text
 }
 
-func (r *Rule) then(f zkserver.Fate) *Rule { r.verdict.Fate = f; return r }
+func (r *Rule) then(f engine.Fate) *Rule { r.verdict.Fate = f; return r }
 
 func (r *Rule) matches(q *Request) bool {
 	if r.session != 0 && q.Session != r.session || !q.is(r.op) {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/zktest/internal/engine"
 )
 
 // Server is a ZooKeeper server for one test. Make one with [Run] or [Start]. All methods may be called
@@ -18,7 +18,7 @@ import (
 // Only these methods block: Wait..., Connect, Session, Serve, Close, and the methods that change the tree or end a session. The latter wait for their commit:
 // for the time of [WithCommitLatency], or until a frozen server is thawed.
 type Server struct {
-	zk   *zkserver.Server
+	zk   *engine.Server
 	name string // of a member of an ensemble, in what WithVerbose prints
 	tb   TB     // nil for a server that Start made
 	opts options
@@ -77,7 +77,7 @@ func Start(opts ...Option) *Server {
 
 func start(o options) *Server {
 	s := newServer(o)
-	s.zk = zkserver.New(s.config())
+	s.zk = engine.New(s.config())
 	return s
 }
 
@@ -86,7 +86,7 @@ func newServer(opts options) *Server {
 }
 
 // config is what the engine is to do, and to tell the server.
-func (s *Server) config() zkserver.Config {
+func (s *Server) config() engine.Config {
 	cfg := s.opts.cfg
 	cfg.Intercept = s.intercept
 	cfg.InterceptEvent = s.interceptEvent

@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver/tree"
-	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+	"github.com/go-menagerie/menagerie/zktest/internal/tree"
+	"github.com/go-menagerie/menagerie/zktest/internal/wire"
 )
 
 // Snapshot returns the node at root and everything below it, by path, as they were at one instant: data, ACL, kind and

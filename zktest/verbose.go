@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/zktest/internal/engine"
 )
 
 // WithVerbose calls print, for example [TB.Log], with one line for each request when it is finished or lost, also heartbeats;
@@ -34,7 +34,7 @@ func (s *Server) print(line string) {
 	s.zk.RunHook(func() { s.opts.verbose(line) })
 }
 
-func (s *Server) sayRequest(r Request, q zkserver.Request) {
+func (s *Server) sayRequest(r Request, q engine.Request) {
 	if s.opts.verbose == nil {
 		return
 	}
@@ -48,7 +48,7 @@ func (s *Server) sayRequest(r Request, q zkserver.Request) {
 	}
 }
 
-func (s *Server) connection(e zkserver.ConnEvent) {
+func (s *Server) connection(e engine.ConnEvent) {
 	s.mu.Lock()
 	s.signal()
 	s.mu.Unlock()

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver"
-	"github.com/go-menagerie/menagerie/internal/zkserver/watch"
+	"github.com/go-menagerie/menagerie/zktest/internal/engine"
+	"github.com/go-menagerie/menagerie/zktest/internal/watch"
 )
 
 // WatchKind is the kind of a watch: the changes that it sees, and how long it lasts. It has a String method.
@@ -24,7 +24,7 @@ const (
 )
 
 // Watch is a watch of one session: Path, Session, Kind.
-type Watch = zkserver.WatchInfo
+type Watch = engine.WatchInfo
 
 // WatchList returns the watches that are set on the server, ordered by path, session and kind.
 func (s *Server) WatchList() []Watch { return s.zk.WatchList() }

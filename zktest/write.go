@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
+	"github.com/go-menagerie/menagerie/zktest/internal/wire"
 )
 
 // Create makes a node without a client, with open ACL and without access checks. flags are those of

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-menagerie/menagerie/internal/bench"
+	"github.com/go-menagerie/menagerie/bench"
 )
 
 // rival is a peer of another project.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/bench"
+	"github.com/go-menagerie/menagerie/bench"
 )
 
 // foreign is a peer that a program of another language runs. The program stays alive between the slices, so that it stays

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/bench"
-	"github.com/go-menagerie/menagerie/internal/ensemble"
+	"github.com/go-menagerie/menagerie/bench"
+	"github.com/go-menagerie/menagerie/internal/testing/ensemble"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/bench"
+	"github.com/go-menagerie/menagerie/bench"
 )
 
 // The markers stand on lines of their own. What is between them is written by this program.

@@ -9,7 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"github.com/go-menagerie/menagerie/internal/bench"
+	"github.com/go-menagerie/menagerie/bench"
 )
 
 //go:embed java/*.java python/*.py

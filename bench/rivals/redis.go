@@ -10,7 +10,7 @@ import (
 	pool "github.com/go-redsync/redsync/v4/redis/redigo"
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/go-menagerie/menagerie/internal/bench"
+	"github.com/go-menagerie/menagerie/bench"
 )
 
 // redsyncRival is redsync on one server that keeps nothing on disk, which is how it is mostly used. It is faster than a log

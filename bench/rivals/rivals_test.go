@@ -11,7 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/bench"
+	"github.com/go-menagerie/menagerie/bench"
 	"github.com/go-menagerie/menagerie/zktest"
 )
 

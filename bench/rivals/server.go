@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/loopback"
+	"github.com/go-menagerie/menagerie/internal/testing/loopback"
 )
 
 // server is a program that serves a rival until it is stopped.

@@ -19,7 +19,7 @@ import (
 func (s *server) waiting(t *testing.T, path string, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		names, _ := s.Children(path)
+		names := s.Children(path)
 		return slices.ContainsFunc(names, func(name string) bool {
 			return strings.HasPrefix(name, "parties-") && s.ChildCount(path+"/"+name) == n
 		})
@@ -117,8 +117,7 @@ func TestAnInterruptedPartyEndsThoughTheServersAreSilent(t *testing.T) {
 	s := startServer(t)
 	p := start(t, "barrier", "/b", "--parties", "3", "--servers", s.addr)
 	s.waiting(t, "/b", 1)
-	s.Freeze()
-	defer s.Thaw()
+	defer s.Freeze()()
 	p.signal(syscall.SIGINT)
 	p.failed(130, "/b", "interrupted")
 }

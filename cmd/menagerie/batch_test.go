@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/ensemble"
+	"github.com/go-menagerie/menagerie/internal/testing/ensemble"
 )
 
 const batchWorkers, batchItems = 20, 30
@@ -50,7 +50,7 @@ echo "$MENAGERIE_VALUE" >>"$0/runs"
 func TestABatchOfShellWorkersThroughFaults(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	batch(t, s.addr, func() { s.Stop(); s.Restart(true) })
+	batch(t, s.addr, func() { s.Stop(); s.Restart() })
 }
 
 func TestABatchOfShellWorkersWhileARealServerRestarts(t *testing.T) {

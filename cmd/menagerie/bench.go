@@ -13,8 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/go-menagerie/menagerie/internal/bench"
-	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/bench"
 )
 
 // benchOptions are the flags of bench.
@@ -114,7 +113,7 @@ func (a *app) measure(ctx context.Context, cfg bench.Config, r *bench.Report) er
 	defer stop()
 	ours := a.servers == ""
 	if ours {
-		address, end, err := inProcess(zkserver.Config{})
+		address, end, err := inProcess()
 		if err != nil {
 			return err
 		}

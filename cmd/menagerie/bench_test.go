@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/bench"
+	"github.com/go-menagerie/menagerie/bench"
 )
 
 func TestBenchPrintsAnArrayOfResults(t *testing.T) {
@@ -31,7 +31,7 @@ func TestBenchPrintsAnArrayOfResults(t *testing.T) {
 		require.Positive(t, r["ops_per_s"])
 		require.EqualValues(t, 5, r["rounds"])
 	}
-	left, _ := s.Children("/")
+	left := s.Children("/")
 	require.Equal(t, []string{"zookeeper"}, left)
 }
 
@@ -136,7 +136,7 @@ func TestAnInterruptedBenchLeavesNothing(t *testing.T) {
 		require.Equal(t, 130, p.wait())
 		require.Contains(t, p.stderr.String(), "menagerie: interrupted by SIGINT\n")
 		require.Equal(t, want, p.stdout.String())
-		left, _ := s.Children("/")
+		left := s.Children("/")
 		require.Equal(t, []string{"zookeeper"}, left)
 		files, err := os.ReadDir(dir)
 		require.NoError(t, err)
@@ -187,6 +187,6 @@ func TestAnInterruptedBenchReportsWhatWasMeasured(t *testing.T) {
 	report, err := os.ReadFile(filepath.Join(dir, "report.md"))
 	require.NoError(t, err)
 	require.Contains(t, string(report), "**The run is not complete: interrupted by SIGINT.**")
-	left, _ := s.Children("/")
+	left := s.Children("/")
 	require.Equal(t, []string{"zookeeper"}, left)
 }

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-menagerie/menagerie/internal/bench"
+	"github.com/go-menagerie/menagerie/bench"
 )
 
 // everything is the name that stands for all scenarios.

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 const cronQueue = "/c/zkcron/job/queue"
@@ -120,10 +118,9 @@ func TestALostTurnOfCronEndsTheCommandAndItWaitsAgain(t *testing.T) {
 	p := start(t, "cron", "/c", "--every", "1s", "--servers", s.addr, "--timeout", "3s", "--grace", "300ms", "--",
 		"sh", "-c", `trap '' TERM; echo "$MENAGERIE_LAST_ERR running"; if [ -z "$MENAGERIE_LAST_ERR" ]; then sleep 600; fi`)
 	p.prints(" running")
-	names, _ := s.Children(cronQueue)
+	names := s.Children(cronQueue)
 	require.Len(t, names, 1)
-	_, code := s.Do(wire.Call{Op: wire.OpDelete, Path: cronQueue + "/" + names[0], Version: -1}, 0)
-	require.Zero(t, code)
+	s.Delete(cronQueue + "/" + names[0])
 	p.prints("lost its lease, before the function returned running")
 	p.signal(syscall.SIGTERM)
 	require.Equal(t, 143, p.wait())

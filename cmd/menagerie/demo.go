@@ -16,10 +16,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/go-menagerie/menagerie/bench/terminal"
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/demo"
-	"github.com/go-menagerie/menagerie/internal/terminal"
-	"github.com/go-menagerie/menagerie/internal/zkserver"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // demoTimeout is the session timeout of a demo unless --timeout is given. It is short, so
@@ -84,7 +84,7 @@ func (a *app) demo(cmd *cobra.Command, cfg demo.Config, asJSON bool) error {
 	ctx, stop := signalContext(cmd.Context())
 	defer stop()
 	if a.servers == "" {
-		address, end, err := inProcess(zkserver.Config{Tick: 100 * time.Millisecond, MaxTimeout: time.Minute})
+		address, end, err := inProcess(zktest.WithTick(100*time.Millisecond), zktest.WithTimeoutLimits(200*time.Millisecond, time.Minute))
 		if err != nil {
 			return err
 		}
@@ -164,12 +164,12 @@ func (a *app) printVerdict(r demo.Result, out io.Writer, asJSON bool) error {
 }
 
 // inProcess starts a server on a free loopback port and returns its address and its end.
-func inProcess(cfg zkserver.Config) (string, func(), error) {
+func inProcess(opts ...zktest.Option) (string, func(), error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, failure("cannot start the in-process server: %v; name a server with --servers", err)
 	}
-	srv := zkserver.New(cfg)
+	srv := zktest.Start(opts...)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

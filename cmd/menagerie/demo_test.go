@@ -58,7 +58,7 @@ func TestDemoWithAKilledHolderLosesNothing(t *testing.T) {
 		require.NotContains(t, p.stderr.String(), "in-process")
 	}
 	requireEmpty(t, tmp)
-	left, _ := s.Children("/")
+	left := s.Children("/")
 	require.Equal(t, []string{"zookeeper"}, left)
 }
 
@@ -85,7 +85,7 @@ func TestDemoSurvivesARestartOfItsServer(t *testing.T) {
 	p := start(t, "demo", "--workers", "3", "--rounds", "1000", "--json", "--timeout", "5s", "--servers", s.addr)
 	workersOf(t, p, 3)
 	s.Stop()
-	s.Restart(true)
+	s.Restart()
 	require.Equal(t, 0, p.wait(), p.stderr.String())
 	r := p.lastLine()
 	require.Equal(t, 3000, r.Counter)

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 const groupMembers = "/g/zkgroup/members"
@@ -50,8 +48,7 @@ func TestAMemberIsInTheGroupAgainWhenItsNodeWasRemoved(t *testing.T) {
 	p := start(t, "group", "join", "/g", "--id", "web1", "--servers", s.addr, "--", "sh", "-c", "echo in; exec sleep 600")
 	p.prints("in")
 	s.queued(t, groupMembers, 1)
-	_, code := s.Do(wire.Call{Op: wire.OpDelete, Path: groupMembers + "/web1", Version: -1}, 0)
-	require.Zero(t, code)
+	s.Delete(groupMembers + "/web1")
 	s.queued(t, groupMembers, 1)
 	p.signal(syscall.SIGTERM)
 	require.Equal(t, 143, p.wait())
@@ -196,8 +193,7 @@ func TestAMemberWhoseServersAreSilentEndsWithItsCommand(t *testing.T) {
 	p := start(t, "group", "join", "/g", "--items", list, "--assign", file, "--timeout", "1m", "--servers", s.addr,
 		"--", "sh", "-c", `trap : HUP; trap 'exit 4' TERM; while [ "$(wc -l <"$0")" -lt 2 ]; do sleep 0.01; done; echo both; while :; do sleep 0.01; done`, file)
 	p.prints("both")
-	s.Freeze()
-	defer s.Thaw()
+	defer s.Freeze()()
 	began := time.Now()
 	p.signal(syscall.SIGTERM)
 	require.Equal(t, 4, p.wait(), p.stderr.String())

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 	"github.com/go-menagerie/menagerie/zkelection"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -82,8 +81,7 @@ func TestWhateverLosesItsNodeIsLost(t *testing.T) {
 			p.prints("holding")
 			rows := contenders(t, s.addr, "/p")
 			require.Len(t, rows, 1)
-			_, code := s.Do(wire.Call{Op: wire.OpDelete, Path: rows[0].Node, Version: -1}, 0)
-			require.Zero(t, code)
+			s.Delete(rows[0].Node)
 			p.failed(exitLost, "/p", "removed its node")
 		})
 	}

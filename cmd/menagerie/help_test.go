@@ -106,12 +106,13 @@ func TestWaitEndsInTimeWhenTheServersFallSilent(t *testing.T) {
 				p := start(t, append([]string{alone, "/a", "--servers", s.addr}, append(args[:len(args)-1:len(args)-1], "sh", "-c", "echo holding; exec sleep 600")...)...)
 				p.prints("holding")
 			}
+			var thaw func()
 			lasts(3*time.Second, func() {
 				require.Eventually(t, func() bool { return len(s.Sessions()) >= 2 || name == "barrier" && len(s.Sessions()) == 1 }, patience, pause)
-				s.Freeze()
+				thaw = s.Freeze()
 			})
 			lasts(time.Second, func() {}) // it is frozen already
-			s.Thaw()
+			thaw()
 		})
 	}
 }

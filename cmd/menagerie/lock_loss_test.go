@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 func TestALostLockEndsTheCommandWith76(t *testing.T) {
@@ -41,16 +39,14 @@ func TestALockWhoseNodeIsDeletedIsLost(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	p := holder(t, s, "/a")
-	names, _ := s.Children("/a")
+	names := s.Children("/a")
 	require.Len(t, names, 1)
-	_, code := s.Do(wire.Call{Op: wire.OpDelete, Path: "/a/" + names[0], Version: -1}, 0)
-	require.Zero(t, code)
+	s.Delete("/a/" + names[0])
 	p.failed(exitLost, "/a", "removed its node")
 
 	p = holder(t, s, "/b", "-v")
-	names, _ = s.Children("/b")
-	_, code = s.Do(wire.Call{Op: wire.OpDelete, Path: "/b/" + names[0], Version: -1}, 0)
-	require.Zero(t, code)
+	names = s.Children("/b")
+	s.Delete("/b/" + names[0])
 	require.Equal(t, exitLost, p.wait())
 	require.Contains(t, p.stderr.String(), "menagerie: lease lost, path /b, ")
 	require.NotContains(t, p.stderr.String(), "cause", "there is none but the removal")
@@ -97,7 +93,7 @@ func TestALockSurvivesAShortRestartOfTheServer(t *testing.T) {
 	s := startServer(t)
 	p, proceed := heldUntil(t, s, "20s")
 	s.Stop()
-	s.Restart(true)
+	s.Restart()
 	// The holder is back: its session is connected again.
 	require.Eventually(t, func() bool { return len(contenders(t, s.addr, "/a")) == 1 }, patience, pause)
 	require.NoError(t, os.WriteFile(proceed, nil, 0o600))
@@ -122,7 +118,7 @@ func TestALockThatEndsDuringARestartIsReleasedWithoutWaitingForTheTimeout(t *tes
 	s.Stop()
 	require.NoError(t, os.WriteFile(proceed, nil, 0o600))
 	requireGone(t, pid)
-	s.Restart(true)
+	s.Restart()
 	require.Equal(t, 4, p.wait(), p.stderr.String())
 	s.queued(t, "/a", 0)
 }

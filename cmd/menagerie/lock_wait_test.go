@@ -90,7 +90,7 @@ func TestAWaiterWithoutATimeOutlastsAnyOutage(t *testing.T) {
 		require.Fail(t, "gave up", w.stderr.String())
 	case <-time.After(5 * time.Second): // longer than its --connect-timeout, and than the session of the holder
 	}
-	s.Restart(false)
+	s.RestartEmpty()
 	require.Equal(t, 0, w.wait(), w.stderr.String())
 	require.Equal(t, "ran\n", w.stdout.String())
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/go-menagerie/menagerie/internal/terminal"
+	"github.com/go-menagerie/menagerie/bench/terminal"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )

@@ -88,7 +88,7 @@ func TestTheEnvironmentNamesTheServers(t *testing.T) {
 	s := startServer(t)
 	t.Setenv(serversEnv, s.addr)
 	run(t, "lock", "/a", "--", "true").succeeded()
-	_, ok := s.Children("/a")
+	_, ok := s.Node("/a")
 	require.True(t, ok)
 	// A flag wins.
 	run(t, "ls", "/a", "--servers", nobody(t), "--connect-timeout", "200ms").failed(exitFailure, "cannot reach")
@@ -98,7 +98,7 @@ func TestAChrootIsHonoured(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	require.Zero(t, run(t, "lock", "/a", "--servers", s.addr+"/app", "--", "true").wait()) // it reports that it has made the chroot
-	_, ok := s.Children("/app/a")
+	_, ok := s.Node("/app/a")
 	require.True(t, ok)
 	p := holder(t, &server{addr: s.addr + "/app"}, "/a")
 	rows := contenders(t, s.addr+"/app", "/a")

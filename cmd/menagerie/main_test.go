@@ -18,8 +18,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/loopback"
-	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/internal/testing/loopback"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // patience bounds every wait for another process. It is only ever waited out by a failure.
@@ -67,7 +67,7 @@ func hearSignals() {
 
 // server is an in-process ZooKeeper on TCP.
 type server struct {
-	*zkserver.Server
+	*zktest.Server
 	addr string
 }
 
@@ -78,7 +78,7 @@ func startServer(t *testing.T) *server {
 	l, err := loopback.Listen()
 	require.NoError(t, err)
 	s := &server{
-		Server: zkserver.New(zkserver.Config{Tick: 50 * time.Millisecond, MaxTimeout: time.Minute}),
+		Server: zktest.Start(zktest.WithTick(50*time.Millisecond), zktest.WithTimeoutLimits(100*time.Millisecond, time.Minute)),
 		addr:   l.Addr().String(),
 	}
 	served := make(chan error, 1)
@@ -89,6 +89,9 @@ func startServer(t *testing.T) *server {
 	})
 	return s
 }
+
+// ChildCount is the number of children of a node; 0 if it does not exist.
+func (s *server) ChildCount(path string) int { return len(s.Children(path)) }
 
 // queued waits until n entries queue in path.
 func (s *server) queued(t *testing.T, path string, n int) {

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/go-menagerie/menagerie/internal/zkserver/wire"
 )
 
 // wasDoneBefore checks that CMD did not run because somebody had run it.
@@ -124,10 +122,9 @@ func TestAOnceWhoseNodeIsDeletedIsLostAndNotKept(t *testing.T) {
 	s := startServer(t)
 	p := start(t, "once", "/m", "--servers", s.addr, "--", "sh", "-c", `trap 'exit 0' TERM; echo running; while :; do sleep 0.01; done 2>/dev/null`)
 	p.prints("running")
-	names, _ := s.Children("/m/lock")
+	names := s.Children("/m/lock")
 	require.Len(t, names, 1)
-	_, code := s.Do(wire.Call{Op: wire.OpDelete, Path: "/m/lock/" + names[0], Version: -1}, 0)
-	require.Zero(t, code)
+	s.Delete("/m/lock/" + names[0])
 	p.failed(exitLost, "/m", "removed its node")
 	again := run(t, "once", "/m", "--servers", s.addr, "--", "echo", "ran")
 	again.succeeded()

@@ -71,7 +71,7 @@ func TestALogThatIsNotReadIsNoLossOfAHold(t *testing.T) {
 					"--", "sh", "-c", `echo running; while [ ! -e "$0" ]; do sleep 0.01; done; exit 4`, proceed)...)
 				p.prints("running")
 				s.Stop()
-				s.Restart(true)
+				s.Restart()
 				require.Eventually(t, func() bool { all := s.Sessions(); return len(all) == 1 && all[0].Connected }, patience, pause)
 				if name == "cron" {
 					p.signal(syscall.SIGTERM)

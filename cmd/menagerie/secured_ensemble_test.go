@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/ensemble"
+	"github.com/go-menagerie/menagerie/internal/testing/ensemble"
 )
 
 func TestARealServerIsReachedOverTLSAndWithCredentials(t *testing.T) {

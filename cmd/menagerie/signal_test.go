@@ -33,8 +33,7 @@ func TestASecondSignalEndsWhatTheFirstHasBegun(t *testing.T) {
 	watches := start(t, "ls", "/a", "--watch", "--servers", s.addr, "--timeout", "1m")
 	watches.prints("waiting")
 	holds := holder(t, s, "/b", "--timeout", "1m")
-	s.Freeze()
-	defer s.Thaw()
+	defer s.Freeze()()
 	for _, p := range []*program{waits, watches} {
 		status := p.insist(syscall.SIGINT)
 		require.True(t, status.Signaled(), "by the signal itself, not after closing; %s", p.stderr.String())

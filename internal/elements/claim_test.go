@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/elements"
 	"github.com/go-menagerie/menagerie/internal/errs"
-	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/internal/testing/proving"
 	"github.com/go-menagerie/menagerie/zktest"
 )
 

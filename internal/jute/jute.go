@@ -1,6 +1,6 @@
 // Package jute reads and writes the fields of ZooKeeper's wire format: numbers, flags, buffers, strings, vectors and
 // the status of a node, one after the other, without tags. The client ([internal/zkconn]) and the server
-// ([internal/zkserver]) share it. The tests of conformance have a codec of their own, so that a mistake here is not
+// ([zktest/internal/engine]) share it. The tests of conformance have a codec of their own, so that a mistake here is not
 // made on both sides.
 //
 // A frame is a length and a body of so many bytes. What a body holds depends on the operation, and is the users' business.

@@ -13,7 +13,6 @@ import (
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
-	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
 
 // losing is a ticket of q whose loss has begun: nobody has been told yet.
@@ -101,7 +100,7 @@ func TestAnUnlockBetweenTheEndOfALeaseAndItsReleaseGivesTheTicketUp(t *testing.T
 			require.ErrorIs(t, l.Unlock(), errs.ErrMaxHold)
 			c.Release(l, 0)
 			time.Sleep(time.Second)
-			require.Empty(t, srv.Sessions()[0].Ephemerals, "a node that nobody holds")
+			require.Empty(t, srv.Ephemerals()[s.ID()], "a node that nobody holds")
 			next, err := c.Try(context.Background(), dropIn)
 			require.NoError(t, err)
 			c.Release(l, 0)
@@ -172,9 +171,9 @@ func TestATryIsGrantedOrRefusedWheneverTheTicketIsLost(t *testing.T) {
 
 // The session ends after the answer to a downgrade, before or while the cohort hears of it.
 func TestADowngradeOfALostHoldWithoutLeaseKeepsTheOthersOutUntilItsUnlock(t *testing.T) {
-	for name, lose := range map[string]func(*zkserver.Server, *session.Session, *queue.Ticket){
-		"before": func(srv *zkserver.Server, s *session.Session, _ *queue.Ticket) { srv.Expire(s.ID()) },
-		"while":  func(_ *zkserver.Server, _ *session.Session, p *queue.Ticket) { p.Retire() },
+	for name, lose := range map[string]func(Server, *session.Session, *queue.Ticket){
+		"before": func(srv Server, s *session.Session, _ *queue.Ticket) { srv.Expire(s.ID()) },
+		"while":  func(_ Server, _ *session.Session, p *queue.Ticket) { p.Retire() },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s, srv := piped(t)

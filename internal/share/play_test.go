@@ -64,7 +64,7 @@ func (w *world) events() (all []event) {
 			})
 		}
 	}
-	if len(w.srv.Sessions()) > 0 && !w.still() {
+	if len(w.srv.Ephemerals()) > 0 && !w.still() {
 		add("session lost", func() {
 			// What is on its way is lost with it: whether that or the loss was heard first would be chance.
 			conn := w.conn.Load()

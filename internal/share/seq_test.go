@@ -12,12 +12,22 @@ import (
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
-	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
 
+// Server is what these tests use of zktest.Server.
+type Server interface {
+	ServeConn(net.Conn)
+	Expire(session int64) bool
+	Ephemerals() map[int64][]string // of the sessions that live
+	Close()
+}
+
+// Start starts a server. It is set by server_test.go: package zktest, which has the server, imports this one.
+var Start func() Server
+
 // piped is a session with a server of its own.
-func piped(t *testing.T) (*session.Session, *zkserver.Server) {
-	srv := zkserver.New(zkserver.Config{})
+func piped(t *testing.T) (*session.Session, Server) {
+	srv := Start()
 	s, err := session.Connect(context.Background(), "zk", session.ForSession(func(s *session.Settings) {
 		s.Dial = func(context.Context, string, string) (net.Conn, error) {
 			a, b := net.Pipe()

@@ -22,7 +22,6 @@ import (
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
-	"github.com/go-menagerie/menagerie/internal/zkserver"
 )
 
 // world is three goroutines that use one Cohort on an in-process server, in virtual time. play lets them act in an order
@@ -30,7 +29,7 @@ import (
 type world struct {
 	scope
 	dir    string // for the nodes of waits
-	srv    *zkserver.Server
+	srv    Server
 	gate   gate
 	conn   atomic.Pointer[gated] // the newest connection, the server's end
 	s      *session.Session
@@ -79,7 +78,7 @@ var errRefused = errors.New("the model and the lock disagree")
 // newWorld makes a world: see scope.
 func newWorld(sc scope) (*world, error) {
 	w := &world{
-		scope: sc, dir: "/waits", srv: zkserver.New(zkserver.Config{}), passed: make(map[int64]int),
+		scope: sc, dir: "/waits", srv: Start(), passed: make(map[int64]int),
 		told: make(map[node.Token]int), ended: make(map[node.Token]int),
 	}
 	dial := func(through func(net.Conn) net.Conn) session.SessionOption {
@@ -202,7 +201,8 @@ func (w *world) check() error {
 
 // alive reports whether the servers know our session.
 func (w *world) alive() bool {
-	return slices.ContainsFunc(w.srv.Sessions(), func(s zkserver.SessionInfo) bool { return s.ID == w.s.ID() })
+	_, alive := w.srv.Ephemerals()[w.s.ID()]
+	return alive
 }
 
 // all are the people, and the rival.
@@ -303,8 +303,8 @@ func (w *world) nodes(kept bool) error {
 		return nil
 	}
 	n := 0
-	for _, s := range w.srv.Sessions() {
-		for _, path := range s.Ephemerals {
+	for _, paths := range w.srv.Ephemerals() {
+		for _, path := range paths {
 			if strings.HasPrefix(path, "/lock/") {
 				n++
 			}
@@ -336,8 +336,8 @@ func (w *world) over() error {
 	if _, err := w.c.Acquire(context.Background(), false); err != errs.ErrClosed {
 		return fmt.Errorf("%w: after Close %v", errRefused, err)
 	}
-	for _, s := range w.srv.Sessions() {
-		if w.other == nil || s.ID != w.other.c.at.Session.ID() {
+	for id := range w.srv.Ephemerals() {
+		if w.other == nil || id != w.other.c.at.Session.ID() {
 			return fmt.Errorf("%w: a session is left", errRefused)
 		}
 	}

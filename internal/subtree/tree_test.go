@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/follow"
-	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/subtree"
+	"github.com/go-menagerie/menagerie/internal/testing/proving"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
-	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/testing/proving"
 	"github.com/go-menagerie/menagerie/internal/writers"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"

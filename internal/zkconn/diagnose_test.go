@@ -18,7 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/loopback"
+	"github.com/go-menagerie/menagerie/internal/testing/loopback"
 )
 
 // firstFailure connects to addr and returns the line that is logged of the first failed attempt.

@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/ensemble"
+	"github.com/go-menagerie/menagerie/internal/testing/ensemble"
 )
 
 // excused are tests that may pass on a real server only, with the reason. There are none: what "menagerie serve" lacks

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/internal/testing/proving"
 )
 
 // Of n processes that send at the same time the servers refuse n-1. So they queue, and an Add costs about the same however

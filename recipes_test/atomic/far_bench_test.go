@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/internal/testing/proving"
 	"github.com/go-menagerie/menagerie/zkmap"
 	"github.com/go-menagerie/menagerie/zksync"
 )

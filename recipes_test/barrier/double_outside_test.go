@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/internal/testing/proving"
 	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"

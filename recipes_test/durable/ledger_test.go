@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/go-menagerie/menagerie/internal/proving/weather"
+	"github.com/go-menagerie/menagerie/internal/testing/proving/weather"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/go-menagerie/menagerie/internal/proving"
-	"github.com/go-menagerie/menagerie/internal/proving/weather"
+	"github.com/go-menagerie/menagerie/internal/testing/proving"
+	"github.com/go-menagerie/menagerie/internal/testing/proving/weather"
 	"github.com/go-menagerie/menagerie/zkdurable"
 	"github.com/go-menagerie/menagerie/zksync"
 )

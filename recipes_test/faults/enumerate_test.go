@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/testing/proving"
 )
 
 // seed makes the random choices: MENAGERIE_SEED, or else always the same.

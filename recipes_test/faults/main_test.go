@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/internal/testing/proving"
 )
 
 // TestMain sets how much the state machine does, unless the command line says otherwise.

@@ -23,7 +23,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/ensemble"
+	"github.com/go-menagerie/menagerie/internal/testing/ensemble"
 	"github.com/go-menagerie/menagerie/zkgroup"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/testing/proving"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zkmap"
 	"github.com/go-menagerie/menagerie/zksync"

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/internal/testing/proving"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"

@@ -8,8 +8,8 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/testing/proving"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 

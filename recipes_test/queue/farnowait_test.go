@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/internal/testing/proving"
 	"github.com/go-menagerie/menagerie/zkqueue"
 	"github.com/go-menagerie/menagerie/zksync"
 )

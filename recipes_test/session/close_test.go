@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/proving"
 	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/testing/proving"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/layout"
-	"github.com/go-menagerie/menagerie/internal/proving"
+	"github.com/go-menagerie/menagerie/internal/testing/proving"
 	"github.com/go-menagerie/menagerie/zkatomic"
 	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zkcond"

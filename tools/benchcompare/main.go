@@ -1,6 +1,6 @@
 // Command benchcompare runs benchmarks of this revision and of an older one in turn, and fails if something got worse:
 //
-//	benchcompare -base v1.2.0 -count 8 -bench 'LocalHandover|Requests' ./zksync ./internal/bench
+//	benchcompare -base v1.2.0 -count 8 -bench 'LocalHandover|Requests' ./zksync ./bench
 //
 // Without -base it takes the newest tag that is reachable. This revision is the working tree, with what is not committed. Each
 // benchmark runs so many times. A time is worse if it is more than a tenth longer (and p < 0.05), and a number of requests if

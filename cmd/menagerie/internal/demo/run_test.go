@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/zkserver"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // workerEnv makes this test binary a worker: its value is the configuration.
@@ -60,7 +60,7 @@ func serve(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	srv := zkserver.New(zkserver.Config{Tick: 50 * time.Millisecond, MaxTimeout: time.Minute})
+	srv := zktest.Start(zktest.WithTick(50*time.Millisecond), zktest.WithTimeoutLimits(100*time.Millisecond, time.Minute))
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	t.Cleanup(func() { srv.Close(); <-served })
