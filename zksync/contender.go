@@ -44,6 +44,10 @@ const (
 //	Since    time.Time // when it queued, by the owner's clock if the node says so, else by the server's
 //	Token    Token     // the fencing token of its grant, without local hand-overs
 //	Node     string    // the path of its node
+//	ID       string    // of a candidate of an election
+//	Permits  int64     // that an entry of a semaphore asks for
+//
+// In JSON it has the names that `menagerie ls --json` prints.
 type Contender = queue.Contender
 
 // Contenders lists the entries of the queue at path in order, also those of other

@@ -131,6 +131,9 @@ func readField[T any](raw json.RawMessage, to *T) {
 	}
 }
 
+// Printable is s without the characters that could move the cursor of a terminal, at most 253 of them.
+func Printable(s string) string { return printable(s, maxOwnerHost) }
+
 // printable returns the first limit characters of s without those that are not
 // text: control characters, direction marks, bytes that are not UTF-8.
 func printable(s string, limit int) string {
