@@ -222,27 +222,25 @@ func setOf(names []string) map[string]bool {
 	return set
 }
 
-// maxMissing is the greatest length of the list of Attendance: anybody may have written the numbers in records.
+// maxMissing is the greatest length of the list of Missing: any program may have written the numbers in records.
 const maxMissing = 1 << 20
 
-// Attendance returns the owners of the missing, that is, of the living members that are not done, once for
-// each member. Members that are done leave nothing, so arrived is empty; it is there because barriers and
-// phasers have it. It blocks and fails like Members. If more than 1,048,576 members are missing, the error
-// is zksync.ErrMisuse; Members counts them.
-func (g *WaitGroup) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
-	all, err := g.made().list(ctx, "attendance")
+// Missing returns the owners of the living members that are not done, once for each member. If there are more than
+// 1,048,576, the error is zksync.ErrMisuse; Members counts them.
+func (g *WaitGroup) Missing(ctx context.Context) (owners []zksync.Owner, err error) {
+	all, err := g.made().list(ctx, "missing")
 	for _, m := range all {
 		if m.Dead {
 			continue
 		}
-		if m.N > maxMissing-len(missing) {
-			return nil, nil, errs.Wrap("attendance", g.path, fmt.Errorf("%w: more than %d members are missing; use Members", zksync.ErrMisuse, maxMissing))
+		if m.N > maxMissing-len(owners) {
+			return nil, errs.Wrap("missing", g.path, fmt.Errorf("%w: more than %d members are missing; use Members", zksync.ErrMisuse, maxMissing))
 		}
 		for range m.N {
-			missing = append(missing, m.Owner)
+			owners = append(owners, m.Owner)
 		}
 	}
-	return nil, missing, err
+	return owners, err
 }
 
 // Count is the number of living members that are not done. It blocks and fails like Members, and like Members it is

@@ -12,14 +12,14 @@ import (
 )
 
 // Somebody has written a number of members that no list can have.
-func TestTheAttendanceOfMoreMembersThanAListCanHaveIsRefused(t *testing.T) {
+func TestMissingRefusesMoreMembersThanAListCanHave(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		ctx := context.Background()
 		g := zkwaitgroup.New(v.Session(), proving.GroupPath)
 		require.NoError(t, g.AddContext(ctx, 1))
 		records := proving.GroupPath + "/round/members"
 		v.Server.Set(records+"/"+v.Server.Children(records)[0], []byte(`{"n":2000000}`))
-		_, missing, err := g.Attendance(ctx)
+		missing, err := g.Missing(ctx)
 		require.ErrorIs(t, err, zksync.ErrMisuse)
 		require.ErrorContains(t, err, proving.GroupPath)
 		require.Empty(t, missing)
