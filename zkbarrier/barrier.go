@@ -19,81 +19,61 @@ import (
 //
 // A generation breaks when a party gives up (its context ends), when the session of a waiting party ends, and when
 // the action fails. Then the barrier is broken for all its waiters and all later parties, until a [Barrier.Reset].
-// With [Tolerant] the barrier does not break when a party gives up or dies.
 //
-// A party exists only while it waits. The barrier does not notice the death of a party between two steps:
-// the others wait for it until the first of their contexts ends, and then all of them get
-// zksync.ErrBroken at once. So give Await a context that ends. If a death between two steps must be
-// noticed by itself, use a zkphaser.Phaser (its parties are registered, and it does not wait for a dead
-// one) or a [DoubleBarrier] (its Leave does not wait for the dead).
+// A party exists only while it waits: nothing notices its death between two steps. So give Await a context that ends;
+// the first one that ends breaks the barrier for all. A zkphaser.Phaser and [DoubleBarrier.Leave] do not wait for the dead.
 //
 // A Barrier is safe for use by many goroutines; each call of Await is a party of its own.
 type Barrier struct {
-	path     string
-	parties  int
-	tolerant bool
-	action   func(context.Context) error
-	at       *session.Access
-	misuse   error
-	line     *queue.Queue               // see turn
-	terms    record.Terms[barrierState] // the base node as far as known; every arrival makes the servers check that
+	path    string
+	parties int
+	action  func(context.Context) error
+	at      *session.Access
+	misuse  error
+	line    *queue.Queue               // see turn
+	terms   record.Terms[barrierState] // the base node as far as known; every arrival makes the servers check it
 }
 
-// option is an option that only NewBarrier takes.
-type option struct {
+// actionOption is an option that only NewBarrier takes.
+type actionOption struct {
 	zksync.Option
-	set func(*Barrier)
+	action func(context.Context) error
 }
 
-func newOption(name string, set func(*Barrier)) zksync.Option {
-	return option{session.Misplaced(name), set}
-}
-
-// WithAction makes the last party to arrive run action before any party leaves. The context of the action ends with
-// that of the Await that runs it. It also ends if the generation is broken meanwhile (cause [BrokenError]), and if
-// the session is lost (cause zksync.ErrLost).
+// WithAction makes the last party to arrive run action before any party leaves, once in each generation. Its context
+// ends with the context of the Await that runs it, when the generation is broken meanwhile (cause [BrokenError]), and
+// when the session is lost (cause zksync.ErrLost).
 //
-// If action returns an error or panics, the barrier is broken. That party's Await returns the error or panics, and
-// all others get zksync.ErrBroken. The action runs once in each generation; if the process that runs it dies, the
-// generation is broken. A [Tolerant] barrier cannot have an action: the first call fails with zksync.ErrMisuse.
-//
-// The action belongs to this object. Give all parties the same action, because any party may be the last.
+// If action returns an error or panics, the barrier is broken. That party's Await returns the error or panics; all
+// others get zksync.ErrBroken. Give all parties the same action, because any party may be the last.
 func WithAction(action func(ctx context.Context) error) zksync.Option {
-	return newOption("WithAction", func(b *Barrier) { b.action = action })
+	return actionOption{session.Misplaced("WithAction"), action}
 }
-
-// Tolerant keeps the barrier from breaking when a waiting party gives up or dies: the others continue to wait for
-// another party in its place. A Reset still breaks it. Either all parties use this option, or none: the servers keep
-// the choice of the first party, and the calls of parties with another choice fail with zksync.ErrMisuse.
-func Tolerant() zksync.Option { return newOption("Tolerant", func(b *Barrier) { b.tolerant = true }) }
 
 // maxParties keeps the transaction in which all parties leave below what the servers accept, 1 MB, if
 // the path is short. For long paths see fit.
 const maxParties = 2000
 
-// NewBarrier names a barrier of a number of parties by a path of its own, which is created when it is first needed.
-// The first process that uses the barrier stores that number there. All others must give the same number; otherwise
-// their first call fails with zksync.ErrMisuse. NewBarrier does no I/O. The first call reports a malformed path,
-// parties below 1 or above 2000, a nil session, or one of the options WithHandover, WithLinger, WithMaxHold and WithAsyncUnlock as
-// zksync.ErrMisuse. It also reports more parties than can leave in one request: the servers accept 1 MB for the paths
-// of all parties, each up to 160 bytes longer than the barrier's path with the chroot.
+// NewBarrier names a barrier of 1 to 2000 parties by a path of its own, which its first use creates. The first process
+// that uses the barrier stores the number of parties there; all others must give the same number.
+//
+// All parties leave in one request, and the servers accept 1 MB for their paths, each up to 160 bytes longer than the
+// barrier's path with the chroot. A barrier whose request would be larger is a misuse.
 func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Option) *Barrier {
-	own, rest := session.Own[option](opts)
+	own, rest := session.Own[actionOption](opts)
 	b := &Barrier{path: path, parties: parties, at: session.NewAccess((*session.Session)(s), path, rest).Without(session.OfHolds...)}
 	for _, o := range own {
-		o.set(b)
+		b.action = o.action
 	}
 	b.misuse = b.at.Misuse()
 	switch {
 	case b.misuse != nil:
 	case parties < 1 || parties > maxParties:
 		b.misuse = fmt.Errorf("%w: a barrier of %d parties; it can have 1 to %d", zksync.ErrMisuse, parties, maxParties)
-	case b.tolerant && b.action != nil:
-		b.misuse = fmt.Errorf("%w: a tolerant barrier cannot have an action", zksync.ErrMisuse)
 	default:
 		b.terms.Base, b.terms.ACL, b.terms.Type, b.terms.Keys = b.at.Full(path), b.at.ACL(), layout.Barrier, []string{"parties", "generation"}
 		b.terms.First = func() (barrierState, []string) {
-			return barrierState{Parties: parties, Tolerant: b.tolerant}, []string{b.dir(0), b.open(0)}
+			return barrierState{Parties: parties}, []string{b.dir(0), b.open(0)}
 		}
 		b.terms.Check = b.check
 		b.line = gate.Line(b.at.Queue("/turns", queue.KindLock), b.base(), b.base())
@@ -114,45 +94,19 @@ func (b *Barrier) made() *Barrier {
 // Parties()-1 for the first, 0 for the last. With an error the index is -1. If more parties arrive than the barrier
 // has, the late ones are in the next generation.
 //
-// It blocks until all have arrived, the barrier breaks, or ctx ends. A disconnect keeps the party's place in the
-// order of arrival. If the party's session is lost while it waits, the others count it as dead, and its Await fails
-// with zksync.ErrBroken. In a Tolerant barrier it arrives again in its next session. The error wraps
-//   - the context's error, if ctx ends first. That breaks the barrier, unless the party had not arrived yet or the
-//     barrier is Tolerant. If ctx ends at the moment at which all have arrived, and the servers say so at once, the
-//     call succeeds. A ctx that has ended before the call breaks nothing. The text says who has arrived;
-//   - zksync.ErrBroken, if the barrier is broken: a [BrokenError] says why, and who had arrived. A generation in which
-//     all have arrived never counts as broken, however late its parties hear of that;
-//   - the action's error, if this party ran it;
-//   - zksync.ErrSessionExpired, if the session was lost, and so many generations have ended since that it is
-//     unknown whether this party was counted;
-//   - zksync.ErrClosed, if the session is closed.
-//
-// An arrival costs one request if what the object knows of the barrier is still true. The last party makes two more.
-// Every other party makes two more: one to wait, and one to read how the generation ended.
+// If ctx ends after the party has arrived, the barrier breaks, and the error says who had arrived. If the barrier is
+// broken, or the party's session is lost while it waits, the error is a [BrokenError]. A complete generation never
+// counts as broken, however late its parties hear of it. After a lost session and more than 32 generations it may be
+// unknown whether this party was counted: then the error is zksync.ErrSessionExpired.
 func (b *Barrier) Await(ctx context.Context) (index int, err error) {
 	return newBarrierCall(b.made()).await(ctx)
 }
 
-// await runs the call, in as many sessions as it takes, and returns its result.
-func (c *barrierCall) await(ctx context.Context) (index int, err error) {
-	b := c.b
-	defer c.turn.Leave()
-	if b.misuse != nil {
-		return -1, errs.Wrap("await", b.path, b.misuse)
-	}
-	if err := b.at.In(ctx, c.run); err != nil {
-		return -1, errs.Wrap("await", b.path, record.Saying(err, c.breach.present(b.parties)))
-	}
-	return c.index, errs.Wrap("await", b.path, c.err)
-}
-
-// Parties is the number of parties of the barrier. It sends no request.
+// Parties is the number of parties of the barrier.
 func (b *Barrier) Parties() int { return b.made().parties }
 
-// Waiting is the number of parties that wait; 0 if the barrier is broken. It is what the leader of the servers knew
-// at some instant of the call. It blocks for the servers' answers, until ctx ends (the error wraps the context's
-// error) or the session is closed (zksync.ErrClosed). Like Attendance and Broken it creates nothing on the servers,
-// and fails with zksync.ErrMisuse if the path has another kind of barrier.
+// Waiting is the number of parties that wait, as the leader of the servers knew it at some instant of the call; 0 if
+// the barrier is broken. Like Attendance and Broken it creates nothing on the servers.
 func (b *Barrier) Waiting(ctx context.Context) (n int, err error) {
 	err = b.made().in(ctx, "waiting", func(ctx context.Context, e *zkconn.Epoch) error {
 		_, parties, err := b.waiting(ctx, e)
@@ -172,11 +126,9 @@ func (b *Barrier) waiting(ctx context.Context, e *zkconn.Epoch) (st barrierState
 	return v.T, g.parties[:min(len(g.parties), b.parties)], err
 }
 
-// Attendance returns the owners of the parties that have arrived and wait, in the order of arrival, and
-// those of the missing. A party is not known before it arrives, so the owners of the missing are empty;
-// their number is that of the parties still to come. Both lists are empty if the barrier is broken. It
-// blocks and fails like Waiting, and also reads the node of each party. While other parties come and go, the
-// barrier may never have had exactly that state.
+// Attendance returns the owners of the parties that wait, in the order of arrival, and one empty owner for each
+// missing party: a party is not known before it arrives. Both lists are empty if the barrier is broken. While parties
+// come and go, the barrier may never have had exactly that state.
 func (b *Barrier) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
 	err = b.made().in(ctx, "attendance", func(ctx context.Context, e *zkconn.Epoch) error {
 		arrived, missing = nil, nil
@@ -196,8 +148,7 @@ func (b *Barrier) Attendance(ctx context.Context) (arrived, missing []zksync.Own
 	return arrived, missing, err
 }
 
-// Broken reports whether the barrier is broken, as the leader of the servers knew it at some instant of
-// the call. It blocks and fails like Waiting.
+// Broken reports whether the barrier is broken, as the leader of the servers knew it at some instant of the call.
 func (b *Barrier) Broken(ctx context.Context) (broken bool, err error) {
 	err = b.made().in(ctx, "broken", func(ctx context.Context, e *zkconn.Epoch) error {
 		v, _, err := b.terms.Ask(ctx, e)
@@ -207,10 +158,8 @@ func (b *Barrier) Broken(ctx context.Context) (broken bool, err error) {
 	return broken, err
 }
 
-// Reset makes the barrier usable again. All its waiters get zksync.ErrBroken, also while the action
-// runs. It blocks until the servers confirm or ctx ends. If ctx ends, the error wraps the context's
-// error, and it is unknown whether the barrier was reset. Disconnects and lost sessions delay it. If the
-// session is closed, the error is zksync.ErrClosed.
+// Reset makes the barrier usable again. All its waiters get zksync.ErrBroken, also while the action runs. If ctx ends
+// first, it is unknown whether the barrier was reset.
 func (b *Barrier) Reset(ctx context.Context) error {
 	from := int64(-1)
 	return b.made().in(ctx, "reset", func(ctx context.Context, e *zkconn.Epoch) error {

@@ -4,9 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"time"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -26,12 +31,11 @@ type barrierCall struct {
 	node  *node.Node   // its node; nil until it is known in the current session
 	seq   int          // the sequence number of that node
 
-	extra   bool      // the generation has enough parties without this one, which waits for the next generation
-	blocker string    // of an extra party: the node of the last of the members. If that goes, the party looks again
-	place   int       // in the order of arrival
-	there   gathering // the parties that this one lets leave, the members first
-	acting  bool      // the action runs
-	acted   bool      // the action has run, for these members
+	extra  bool      // the generation has enough parties without this one, which waits for the next generation
+	place  int       // in the order of arrival
+	there  gathering // the parties that this one lets leave, the members first
+	acting bool      // the action runs
+	acted  bool      // the action has run, for these members
 
 	failure error // the error of an action that ended because the generation was broken or the session was lost
 
@@ -45,35 +49,26 @@ type barrierCall struct {
 // step is what a call does next. It returns the step after it; nil means that the call is finished.
 type step func(context.Context, *zkconn.Epoch) (step, error)
 
-// newBarrierCall begins a call. The first two repetitions are without a
-// pause, because usually only the state was old.
+// newBarrierCall begins a call. The first two repetitions are without a pause, because usually only the state was old.
 func newBarrierCall(b *Barrier) *barrierCall {
 	return &barrierCall{b: b, attempt: newAttempt(), turn: b.turn(), pace: node.Pace{Free: 2}}
 }
 
-// finish ends the call with a result. An error that it gets is the result of the generation; an error that a step
-// returns, such as the end of the session, is not.
-func (c *barrierCall) finish(index int, err error) (step, error) {
-	c.index, c.err = index, err
-	return nil, nil
-}
-
-// fail ends the call because the generation is broken.
-func (c *barrierCall) fail(why breach) (step, error) {
-	err := error(why.error(c.b.parties))
-	if c.failure != nil {
-		err = fmt.Errorf("%w: %w", err, c.failure)
+// await runs the call, in as many sessions as it takes, and returns its result.
+func (c *barrierCall) await(ctx context.Context) (index int, err error) {
+	b := c.b
+	defer c.turn.Leave()
+	if b.misuse != nil {
+		return -1, errs.Wrap("await", b.path, b.misuse)
 	}
-	return c.finish(-1, err)
+	if err := b.at.In(ctx, c.run); err != nil {
+		return -1, errs.Wrap("await", b.path, record.Saying(err, c.breach.present(b.parties)))
+	}
+	return c.index, errs.Wrap("await", b.path, c.err)
 }
 
-// pass ends the call because all have arrived, this party at that place.
-func (c *barrierCall) pass(place int) (step, error) {
-	return c.finish(c.b.parties-1-place, nil)
-}
-
-// run is the call in one session. In a later session it finds out first what became
-// of the node that it may have made before.
+// run is the call in one session. In a later session it finds out first what became of the node that it may have made
+// before.
 func (c *barrierCall) run(ctx context.Context, e *zkconn.Epoch) error {
 	c.node = nil
 	next := c.arrive
@@ -104,25 +99,28 @@ func (c *barrierCall) run(ctx context.Context, e *zkconn.Epoch) error {
 	return err
 }
 
-// settle finds out what became of the generation. If the generation is still open, the call continues with next.
-func (c *barrierCall) settle(ctx context.Context, e *zkconn.Epoch, next step) (step, error) {
-	f, now, err := c.b.outcome(ctx, e, c.st, c.attempt)
-	switch {
-	case err != nil:
-		return nil, err
-	case f.outcome == passed:
-		return c.pass(f.place)
-	case f.outcome == broken:
-		return c.fail(f.why)
-	case f.outcome == unknown:
-		return c.byNode(ctx, e)
-	case f.outcome == leftOut:
-		c.turn.Refused()
-		c.begin(barrierState{})
-		return c.arrive, nil
+// finish ends the call with a result. An error that it gets is the result of the generation; an error that a step
+// returns, such as the end of the session, is not.
+func (c *barrierCall) finish(index int, err error) (step, error) {
+	c.index, c.err = index, err
+	return nil, nil
+}
+
+// fail ends the call because the generation is broken.
+func (c *barrierCall) fail(why breach) (step, error) {
+	err := error(why.error(c.b.parties))
+	if c.failure != nil {
+		err = fmt.Errorf("%w: %w", err, c.failure)
 	}
-	c.st = now
-	return next, nil
+	return c.finish(-1, err)
+}
+
+// pass ends the call because all have arrived, this party at that place.
+func (c *barrierCall) pass(place int) (step, error) { return c.finish(c.b.parties-1-place, nil) }
+
+// begin forgets all that was true of another generation only.
+func (c *barrierCall) begin(st barrierState) {
+	*c = barrierCall{b: c.b, attempt: c.attempt, turn: c.turn, pace: c.pace, st: st}
 }
 
 // paced is next after a pause.
@@ -130,14 +128,30 @@ func (c *barrierCall) paced(next step) step {
 	return func(ctx context.Context, e *zkconn.Epoch) (step, error) { return next, c.pace.Rest(ctx, e) }
 }
 
-// begin forgets all that was true of another generation only.
-func (c *barrierCall) begin(st barrierState) {
-	*c = barrierCall{b: c.b, attempt: c.attempt, turn: c.turn, pace: c.pace, st: st}
+// settle finds out what became of the generation. If the generation is still open, the call continues with next.
+func (c *barrierCall) settle(ctx context.Context, e *zkconn.Epoch, next step) (step, error) {
+	how, now, err := c.b.outcome(ctx, e, c.st)
+	switch {
+	case err != nil:
+		return nil, err
+	case how == nil && c.st.isOpenIn(now):
+		c.st = now
+		return next, nil
+	case how == nil:
+		return c.byNode(ctx, e)
+	case how.Broken:
+		return c.fail(how.breach)
+	}
+	if place := slices.Index(how.Passed, c.attempt); place >= 0 {
+		return c.pass(place)
+	}
+	c.turn.Refused() // all have left without this party: it came too late
+	c.begin(barrierState{})
+	return c.arrive, nil
 }
 
-// byNode finds out how a generation ended whose record is gone, by the party's own node. A
-// party's node is deleted by the party itself, or by the transaction in which all leave. So if
-// the node is still there, the generation was broken.
+// byNode finds out how a generation ended whose record is gone, by the party's own node. Only the party itself and the
+// transaction in which all leave delete it. So if the node is still there, the generation was broken.
 func (c *barrierCall) byNode(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	if c.node == nil {
 		return c.finish(-1, fmt.Errorf("%w, and what came of the barrier is too long ago to be known", zksync.ErrSessionExpired))
@@ -153,6 +167,116 @@ func (c *barrierCall) byNode(ctx context.Context, e *zkconn.Epoch) (step, error)
 	}
 	c.begin(barrierState{})
 	return c.arrive, nil
+}
+
+// arrive makes the party's node in the generation that is open, as far as this object knows. The transaction checks
+// the version of the base node. So the servers refuse it if another generation is open, or none.
+func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error) {
+	if err := c.turn.Take(ctx, e); err != nil {
+		return nil, err
+	}
+	st, err := c.b.state(ctx, e)
+	if err == nil && (st.Broken || c.turn.Mine()) {
+		st, err = c.b.learn(ctx, e) // there may have been a Reset, or generations have ended
+	}
+	if err != nil {
+		return nil, err
+	}
+	// A request for a node in an earlier generation may have been applied. Find out first what became of that one.
+	if c.tries > 0 && st.Generation != c.st.Generation {
+		return c.settle(ctx, e, c.arrive)
+	}
+	if st.Broken {
+		how, err := c.b.recorded(ctx, e, st)
+		switch {
+		case err != nil:
+			return nil, err
+		case how == nil: // it was removed externally
+			return c.fail(breach{})
+		}
+		return c.fail(how.breach)
+	}
+	c.st = st
+	dir := c.b.dir(st.Generation)
+	n, err := node.Make(ctx, e, node.Spec{
+		Dir: dir, ACL: c.b.at.ACL(), Flags: zk.FlagEphemeral | zk.FlagSequence,
+		Name: func(uuid string) string { return arrivalPrefix(uuid, c.attempt) },
+		Data: c.b.at.Owner, KeepDuplicates: true, // a gap in the numbers is a death
+		Before: func() []any {
+			c.tries++
+			// The base node has this version only while the generation is open. Without the second check node.Make
+			// would make a missing directory again.
+			return append([]any{
+				&zk.CheckVersionRequest{Path: c.b.base(), Version: st.version},
+				&zk.CheckVersionRequest{Path: dir, Version: -1},
+			}, c.turn.Check()...)
+		},
+	})
+	var refused *node.Refused
+	switch {
+	case errors.As(err, &refused) && refused.Index > 1: // another party has the turn
+		c.tries-- // this request was not applied
+		c.turn.Queue()
+		return c.arrive, nil
+	case refused != nil:
+		c.turn.Refused()
+		return c.refused(ctx, e, refused)
+	case err != nil:
+		return nil, err
+	}
+	return c.arrived(n)
+}
+
+// refused is for an arrival that the servers refused, usually because the generation has ended.
+func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch, r *node.Refused) (step, error) {
+	// An earlier request got no answer: it may have been applied, and the party may have been counted.
+	if c.tries > 1 {
+		how, now, err := c.b.outcome(ctx, e, c.st)
+		switch {
+		case err != nil:
+			return nil, err
+		case how != nil && how.Broken && !c.died:
+			// The party has not arrived. Only a party itself deletes its node from a broken generation. So if an
+			// earlier request had been applied in this session, node.Make would have found its node.
+			c.tries = 0
+		case how != nil || !c.st.isOpenIn(now):
+			return c.settle(ctx, e, c.arrive)
+		}
+	}
+	now, err := c.b.learn(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if r.Index == 1 && now == c.st { // the directory of an open generation was deleted externally
+		_, err := record.Transact(ctx, e, &zk.CreateRequest{Path: c.b.dir(now.Generation), Acl: c.b.at.ACL()})
+		if err != nil && !record.Conflict(err) {
+			return nil, err
+		}
+	}
+	if c.tries <= 1 {
+		c.begin(now)
+	}
+	return c.arrive, c.pace.Rest(ctx, e)
+}
+
+// arrived decides whether all parties are there, by the Stat of the directory at the moment of the arrival.
+func (c *barrierCall) arrived(n *node.Node) (step, error) {
+	a, ok := parseArrival(n.Name)
+	if !ok {
+		return nil, fmt.Errorf("the servers made node %q, which is not what was asked for", n.Name)
+	}
+	c.node, c.seq, c.extra = n, a.seq, false
+	switch {
+	case n.Dir == nil: // the answer did not say how many parties are there
+		return c.look, nil
+	case n.Dir.NumChildren == 1: // the party is alone, so its own node is the whole list
+		return c.orWait(c.decide(gather([]string{n.Name}, n.Dir)))
+	case int(n.Dir.NumChildren) >= c.b.parties:
+		return c.look, nil
+	case int(n.Dir.NumChildren) != a.seq+1:
+		return c.breakBecause(breach{Why: Died}), nil // the node's number counts all that came before it, so one of them is gone
+	}
+	return c.wait, nil
 }
 
 // look decides by the list of the parties that are there.
@@ -172,37 +296,24 @@ func (c *barrierCall) orWait(next step) (step, error) {
 	return next, nil
 }
 
-// decide returns the next step when the parties in g are there; nil means to wait. In a strict barrier the last party
-// to arrive lets all leave. In a tolerant one any member may do that, because the last one may have left.
+// decide returns the next step when the parties in g are there; nil means to wait. The last party to arrive lets all leave.
 func (c *barrierCall) decide(g gathering) step {
 	n := c.b.parties
-	c.blocker = ""
 	switch {
 	case !g.has(c.node.Name):
 		return c.nodeGone
-	// One of the members has died: the others would wait for ever.
-	case !c.b.tolerant && g.holed(n):
+	case g.holed(n): // one of the members has died: the others would wait for ever
 		return c.breakBecause(c.death(g))
 	case c.acting:
 		return nil
-	// No member is gone, or there would be a gap. So the members are those for whom the action has run.
-	case c.acted:
+	case c.acted: // no member is gone, or there would be a gap. So the members are those for whom the action has run
 		c.there = g
 		return c.release
 	}
 	c.place = g.place(c.attempt)
 	c.extra = c.place >= n
-	switch {
-	case len(g.parties) < n:
+	if c.place != n-1 {
 		return nil
-	// The node of the last member goes when the generation ends, and also if that member dies. An extra
-	// party of a strict barrier must notice that death, too: all parties before it may die, and then
-	// nobody else would break the generation.
-	case c.extra:
-		c.blocker = c.b.dir(c.st.Generation) + "/" + g.parties[n-1].name
-		return nil
-	case !c.b.tolerant && c.place < n-1:
-		return nil // the last member lets all leave
 	}
 	c.there = g
 	if c.b.action != nil {
@@ -211,18 +322,45 @@ func (c *barrierCall) decide(g gathering) step {
 	return c.release
 }
 
-// nodeGone is for a party whose node is gone: with its session, with the generation, or because
-// somebody removed it by hand. If the generation is still open, a strict barrier breaks. In a tolerant
-// one, or as an extra party, the party arrives again.
+// release lets all members leave, this party among them.
+func (c *barrierCall) release(ctx context.Context, e *zkconn.Epoch) (step, error) {
+	refused, err := c.b.release(ctx, e, c.st, c.there)
+	switch {
+	case err == nil:
+		return c.pass(c.place)
+	case !record.Conflict(err):
+		return nil, err
+	case refused == c.b.open(c.st.Generation):
+		return c.closed(ctx, e)
+	}
+	return c.settle(ctx, e, c.look) // another party has come, or one has gone
+}
+
+// nodeGone is for a party whose node is gone: with its session, with the generation, or because it was removed
+// externally. If the generation is still open, it breaks; but an extra party arrives again.
 func (c *barrierCall) nodeGone(ctx context.Context, e *zkconn.Epoch) (step, error) {
-	if c.b.tolerant || c.extra {
+	if c.extra {
 		return c.settle(ctx, e, c.paced(c.arrive)) // all nodes of the party name one attempt, so it counts once
 	}
 	why := breach{Why: Removed}
 	if c.died {
-		why = c.by(Died)
+		why = breach{Why: Died, By: c.b.self()}
 	}
 	return c.settle(ctx, e, c.breakBecause(why))
+}
+
+// closed is for a party that found the node open gone. If the generation has not ended, that node was deleted
+// externally, and the party breaks the generation.
+func (c *barrierCall) closed(ctx context.Context, e *zkconn.Epoch) (step, error) {
+	return c.settle(ctx, e, c.breakBecause(breach{Why: Removed}))
+}
+
+// breakBecause is breakUp for a reason, with the names of the parties that are there.
+func (c *barrierCall) breakBecause(why breach) step {
+	return func(ctx context.Context, e *zkconn.Epoch) (step, error) {
+		c.breach = c.b.attended(ctx, e, c.st, why)
+		return c.breakUp(ctx, e)
+	}
 }
 
 // breakUp breaks the generation, unless the generation has ended.
@@ -231,9 +369,287 @@ func (c *barrierCall) breakUp(ctx context.Context, e *zkconn.Epoch) (step, error
 	switch {
 	case err == nil:
 		return c.fail(c.breach)
-	// ErrNodeExists is about the record of the generation's end.
-	case !outdated(err) && !errors.Is(err, zk.ErrNodeExists):
+	case !record.Conflict(err):
 		return nil, err
 	}
 	return c.settle(ctx, e, c.paced(c.breakUp)) // with the version that the base node has then
+}
+
+// forever is the quiet time of a listener that only events wake.
+const forever = time.Duration(math.MaxInt64)
+
+// wait waits for the end of the generation. One request sets the watches of the party's own node and of the node open.
+//
+// Each party also watches another one, its neighbor, so that a death is noticed. A generation that is complete soon does
+// not need this, so a party looks for its neighbor only after a pause. That hardly delays the notice of a death: a
+// session ends a session timeout after its last sign of life, and the pause is at most a quarter of one.
+func (c *barrierCall) wait(ctx context.Context, e *zkconn.Epoch) (step, error) {
+	if !c.extra { // otherwise no other party must come to the next generation before this one
+		c.turn.Leave()
+	}
+	if err := e.Await(ctx); err != nil {
+		return nil, err
+	}
+	dir := c.b.dir(c.st.Generation)
+	news := record.Hear(e, c.node.Path, c.b.open(c.st.Generation))
+	defer news.Stop()
+	c.neighbor = arrivedOwner{}
+	pause := c.b.neighborPause(e)
+	for quiet := pause; ; {
+		path, what, err := news.Next(ctx, quiet)
+		switch {
+		case err != nil:
+			return nil, err
+		case path == dir && what != zkconn.Disconnected:
+			quiet = pause // others have come, and the last one is the neighbor of the first
+			continue
+		case path != "":
+			return c.heard(path, what), nil
+		}
+		if c.seq == 0 { // its neighbor is the last party, which changes with each arrival. Each arrival writes to the directory
+			news.Add(dir)
+		}
+		next, err := c.lookAround(ctx, e, news)
+		switch {
+		case next != nil:
+			return next, nil
+		case err == nil:
+			quiet = forever
+		// If the connection is lost, all its watches report that at once. If only the answer takes long, ask again.
+		case zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent):
+			quiet = pause
+		default:
+			return nil, err
+		}
+	}
+}
+
+// lookAround lists the parties, and watches the neighbor among them. It returns the next step if the list needs one. While it
+// waits for answers it does not hear of the end of the generation, so it gives up after half a session timeout.
+func (c *barrierCall) lookAround(ctx context.Context, e *zkconn.Epoch, news *record.Listener) (next step, err error) {
+	soon, cancel := context.WithTimeoutCause(ctx, e.Timeout()/2, zkconn.ErrNotSent)
+	defer cancel()
+	g, err := c.b.gathering(soon, e, c.st.Generation)
+	if err != nil {
+		return nil, err
+	}
+	if next := c.decide(g); next != nil {
+		return next, nil
+	}
+	now := c.neighborIn(g)
+	if now == c.neighbor.name {
+		return nil, nil
+	}
+	content, err := news.Read(soon, c.b.dir(c.st.Generation)+"/"+now)
+	switch {
+	case err == nil:
+		c.neighbor = arrivedOwner{now, node.Decode(content.Data).Owner}
+	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth):
+		c.neighbor, err = arrivedOwner{name: now}, nil
+	}
+	return nil, err
+}
+
+// neighborIn is the name of the neighbor's node: the party before this one has it. The first watches the last member.
+func (c *barrierCall) neighborIn(g gathering) string {
+	at := g.place(c.attempt)
+	if at == 0 {
+		at = min(len(g.parties), c.b.parties)
+	}
+	return g.parties[at-1].name
+}
+
+// neighborPause is how long a party waits before it looks for its neighbor. It is longer for very many parties: each of
+// them lists them all.
+func (b *Barrier) neighborPause(e *zkconn.Epoch) time.Duration {
+	return min(max(time.Second, time.Duration(b.parties)*10*time.Millisecond), e.Timeout()/4)
+}
+
+// heard is the step after an event of a node that a waiting party watches.
+func (c *barrierCall) heard(path string, what zkconn.Event) step {
+	switch {
+	case what == zkconn.Disconnected: // also if servers that throttle refuse the watches
+		return c.paced(c.wait)
+	case what == zkconn.Changed: // another program wrote to the node
+		return c.wait
+	case path == c.node.Path:
+		return c.nodeGone
+	case path == c.b.open(c.st.Generation):
+		return c.closed
+	}
+	// The neighbor has died. It was not let go: the node open goes before the nodes of the parties, so that event would have come first.
+	return c.look
+}
+
+// act runs the action. If the action fails or panics, act breaks the generation.
+func (c *barrierCall) act(ctx context.Context, e *zkconn.Epoch) (step, error) {
+	c.turn.Leave()
+	returned := false
+	defer func() {
+		if !returned { // the action panicked
+			c.leave(e, (*barrierCall).failed)
+		}
+	}()
+	ended, err := c.whileOpen(ctx, e, c.b.action)
+	returned = true
+	switch {
+	// The caller's context ended. The end of the call breaks the generation.
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err == nil:
+		c.acted = true
+		return c.release, nil
+	// The action itself failed.
+	case ended == nil:
+		c.leave(e, (*barrierCall).failed)
+		c.node = nil
+		return c.finish(-1, err)
+	}
+	// The generation or the session ended first, and the action may have failed because of that.
+	if errors.Is(ended, zksync.ErrBroken) {
+		if !errors.Is(err, ended) {
+			err = fmt.Errorf("%w: %w", ended, err)
+		}
+		return c.finish(-1, err)
+	}
+	c.failure = err
+	return nil, zkconn.ErrOver
+}
+
+// whileOpen runs f with a context that ends when the generation is broken or the session is lost. ended is the cause
+// if that happened. Meanwhile this party watches its neighbor as if it waited.
+func (c *barrierCall) whileOpen(parent context.Context, e *zkconn.Epoch, f func(context.Context) error) (ended, err error) {
+	ctx, cancel := context.WithCancelCause(parent)
+	hook := e.OnLost(func(error) { cancel(zksync.ErrLost) })
+	defer hook.Stop()
+	watched := make(chan struct{})
+	go func() { // it has ended when whileOpen returns
+		defer close(watched)
+		if e.Pause(ctx, c.b.neighborPause(e)) == nil {
+			if broken := c.breakOf(ctx, e); broken != nil {
+				cancel(broken)
+			}
+		}
+	}()
+	defer func() {
+		cancel(nil)
+		<-watched
+	}()
+	err = f(ctx)
+	return context.Cause(ctx), err
+}
+
+// breakOf waits until the generation is broken, with a copy of the call whose only step is to wait, and returns
+// why. It is nil if the wait ends otherwise.
+func (c *barrierCall) breakOf(ctx context.Context, e *zkconn.Epoch) error {
+	other := *c
+	other.turn, other.acting = c.b.turn(), true
+	next, err := step(other.wait), error(nil)
+	for next != nil && err == nil {
+		next, err = next(ctx, e)
+	}
+	if err != nil || !errors.Is(other.err, zksync.ErrBroken) {
+		return nil
+	}
+	return other.err
+}
+
+// leaveLimit is how long a call waits for what it does when it leaves. After that the work continues in the
+// background, although the context has ended: otherwise the others would wait for a party that is gone.
+const leaveLimit = 40 * time.Millisecond
+
+// leave runs how, one of the ways to leave, on a copy of the call, until it is done or the session ends. It returns
+// the index of the party if all had arrived after all, and -1 otherwise.
+func (c *barrierCall) leave(e *zkconn.Epoch, how func(*barrierCall, context.Context, *zkconn.Epoch) int) int {
+	index, at := make(chan int, 1), c.b.at
+	gone := *c
+	gone.turn = c.b.turn()     // the call's own turn stays with the call
+	begun := at.Spawn(func() { // not if the session is being closed: then the node goes with it
+		ctx, cancel := at.Bounded(context.Background())
+		defer cancel()
+		index <- how(&gone, ctx, e)
+	})
+	if !begun || !e.Linked() {
+		return -1
+	}
+	limit := time.NewTimer(leaveLimit)
+	defer limit.Stop()
+	select {
+	case i := <-index:
+		c.breach = gone.breach
+		return i
+	case <-limit.C:
+	case <-e.Over():
+	}
+	return -1
+}
+
+// giveUp is for a party that stops waiting.
+func (c *barrierCall) giveUp(ctx context.Context, e *zkconn.Epoch) int {
+	why := breach{Why: GaveUp, By: c.b.self()}
+	switch {
+	case c.tries == 0:
+		return -1
+	case c.extra:
+		c.breach = c.b.attended(ctx, e, c.st, why)
+		c.sweep(ctx, e)
+		return -1
+	case c.node == nil: // its request may have been applied
+		g, err := c.b.gathering(ctx, e, c.st.Generation)
+		if err == nil && len(g.parties) >= c.b.parties && g.place(c.attempt) < 0 {
+			return -1 // the others are enough without this party
+		}
+	}
+	c.breach = c.b.attended(ctx, e, c.st, why)
+	return c.breakAndClear(ctx, e)
+}
+
+// failed is for a party whose action has failed.
+func (c *barrierCall) failed(ctx context.Context, e *zkconn.Epoch) int {
+	c.breach = breach{Why: ActionFailed, By: c.b.self(), Count: c.b.parties}
+	return c.breakAndClear(ctx, e)
+}
+
+// breakAndClear breaks the generation, unless the generation has ended, and removes the party's node.
+func (c *barrierCall) breakAndClear(ctx context.Context, e *zkconn.Epoch) int {
+	mine := *c
+	next, err := mine.breakUp(ctx, e)
+	for next != nil && err == nil && mine.tries > 0 { // tries is 0 when the party would begin to arrive again
+		next, err = next(ctx, e)
+	}
+	if next == nil && err == nil && mine.err == nil {
+		return mine.index
+	}
+	return c.clear(ctx, e)
+}
+
+// clear removes what the party has left in a broken generation. The last party to leave also removes the directory.
+func (c *barrierCall) clear(ctx context.Context, e *zkconn.Epoch) int {
+	if c.node == nil {
+		return -1
+	}
+	c.sweep(ctx, e)
+	dir := c.b.dir(c.st.Generation)
+	if c.tries > 1 { // a request that got no answer may have made another node later
+		g, _ := c.b.gathering(ctx, e, c.st.Generation)
+		for _, a := range g.all {
+			if a.attempt == c.attempt {
+				_ = e.Delete(ctx, dir+"/"+a.name)
+			}
+		}
+	}
+	_ = e.Delete(ctx, dir) // refused while others are in it; a Reset removes it, too
+	return -1
+}
+
+// sweep removes the party's node, and its duplicate if a request was applied twice, and waits for that.
+func (c *barrierCall) sweep(ctx context.Context, e *zkconn.Epoch) {
+	if c.node == nil {
+		return
+	}
+	select {
+	case <-e.Reap(zkconn.Orphan{Dir: c.b.dir(c.st.Generation), Prefix: node.Prefix(c.node.UUID)}):
+	case <-ctx.Done():
+	case <-e.Over():
+	}
 }

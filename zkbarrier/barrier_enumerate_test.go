@@ -19,7 +19,6 @@ import (
 // setting is one kind of barrier.
 type setting struct {
 	name   string
-	opts   []zksync.Option
 	action time.Duration // how long it takes; 0 for no action
 }
 
@@ -27,7 +26,6 @@ var settings = []setting{
 	{name: "strict"},
 	{name: "strict with action", action: 300 * time.Millisecond},
 	{name: "strict with long action", action: 3 * time.Second},
-	{name: "tolerant", opts: []zksync.Option{Tolerant()}},
 }
 
 // scene is three sessions at one barrier of three.
@@ -43,9 +41,9 @@ type scene struct {
 
 func newScene(t testing.TB, how setting) *scene {
 	sc := &scene{srv: zktest.Run(t), stop: func() {}}
-	opts := how.opts
+	var opts []zksync.Option
 	if how.action > 0 {
-		opts = append(opts[:len(opts):len(opts)], WithAction(func(ctx context.Context) error { return sc.book.action(how.action)(ctx) }))
+		opts = append(opts, WithAction(func(ctx context.Context) error { return sc.book.action(how.action)(ctx) }))
 	}
 	for range 3 {
 		s := sc.srv.Session(t, zksync.WithTimeout(10*time.Second))
@@ -117,8 +115,7 @@ func (sc *scene) lay(nth int, b blow) {
 	})
 }
 
-// play has three parties meet. If others still wait, whoever gave up comes again: the barrier is tolerant, or he
-// had not come yet.
+// play has three parties meet. If others still wait, a party that gave up had not come yet: it comes again.
 func (sc *scene) play(t testing.TB, name string, gap time.Duration) {
 	calls := make([]*entry, len(sc.bs))
 	sc.cancels = make([]context.CancelFunc, len(sc.bs))

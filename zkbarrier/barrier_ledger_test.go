@@ -214,9 +214,7 @@ func (l *ledger) checkPassed(name string, g int64, e *end) {
 			first = append(first, n.attempt)
 		}
 	}
-	if !l.b.tolerant {
-		require.Equal(l.t, first[:min(len(first), l.n)], e.Passed, "%s: generation %d: the first to come", name, g)
-	}
+	require.Equal(l.t, first[:min(len(first), l.n)], e.Passed, "%s: generation %d: the first to come", name, g)
 	for _, a := range e.Passed {
 		require.True(l.t, there[a], "%s: generation %d: %s was not there any more", name, g, a)
 	}

@@ -70,7 +70,7 @@ func newMachine(t testing.TB, rt *rapid.T, how setting) *machine {
 	luck := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(rt, "luck")))
 	hop := rapid.SampledFrom([]int{1, 5, 20}).Draw(rt, "hop") // so that requests of several parties overlap
 	own := NewBarrier(m.sc.s[0], weather.TestPath, 3)         // another object of the same session
-	own.tolerant, own.action = m.sc.bs[0].tolerant, m.sc.bs[0].action
+	own.action = m.sc.bs[0].action
 	for _, b := range []*Barrier{m.sc.bs[0], own, m.sc.bs[1], m.sc.bs[1], m.sc.bs[1], m.sc.bs[2], m.sc.bs[2]} {
 		m.workers = append(m.workers, &worker{b: b, cancel: func() {}})
 	}

@@ -160,28 +160,14 @@ func (b *Barrier) self() *owner {
 	return &o
 }
 
-// by is a breach that this party causes.
-func (c *barrierCall) by(why Cause) breach { return breach{Why: why, By: c.b.self()} }
-
 // death is the breach when one of the members is missing in g.
 func (c *barrierCall) death(g gathering) breach {
+	why := breach{Why: Died}
 	if n := c.neighbor.name; n != "" && !g.has(n) {
-		return c.neighborDied()
+		o := owner(c.neighbor.Owner)
+		why.By = &o
 	}
-	return breach{Why: Died}
-}
-
-func (c *barrierCall) neighborDied() breach {
-	o := owner(c.neighbor.Owner)
-	return breach{Why: Died, By: &o}
-}
-
-// breakBecause is breakUp for a reason, with the names of those who are there.
-func (c *barrierCall) breakBecause(why breach) step {
-	return func(ctx context.Context, e *zkconn.Epoch) (step, error) {
-		c.breach = c.b.attended(ctx, e, c.st, why)
-		return c.breakUp(ctx, e)
-	}
+	return why
 }
 
 // arrivedOwner is a party: its node, and who it is.

@@ -49,7 +49,7 @@ func ExampleBarrier() {
 	// merged the results of step 2
 }
 
-// Whoever gives up breaks the barrier for all who wait, until somebody resets it.
+// A party that gives up breaks the barrier for all waiters, until a process resets it.
 func ExampleBarrier_Reset() {
 	srv := zktest.Start()
 	defer srv.Close()
@@ -84,7 +84,7 @@ func ExampleBarrier_Reset() {
 	// false <nil>
 }
 
-// The error says who broke the barrier, and who had come.
+// The error names the process that broke the barrier, and those that had come.
 func ExampleBrokenError() {
 	srv := zktest.Start()
 	defer srv.Close()
@@ -113,32 +113,4 @@ func ExampleBrokenError() {
 	// <nil>
 	// reset loader-7
 	// 1 of 3 loader-7
-}
-
-// A worker that is restarted takes the place of the one that died.
-func ExampleTolerant() {
-	srv := zktest.Start()
-	defer srv.Close()
-	ctx := context.Background()
-	s, err := zksync.Connect(ctx, srv.Addr())
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer s.Close()
-
-	b := zkbarrier.NewBarrier(s, "/batch/steps", 2, zkbarrier.Tolerant())
-	leaving, cancel := context.WithCancel(ctx)
-	cancel()
-	_, err = b.Await(leaving)
-	fmt.Println(errors.Is(err, context.Canceled))
-
-	done := make(chan error)
-	for range 2 {
-		go func() { _, err := b.Await(ctx); done <- err }()
-	}
-	fmt.Println(<-done, <-done)
-	// Output:
-	// true
-	// <nil> <nil>
 }

@@ -107,15 +107,13 @@ func (a *app) runBarrier(ctx context.Context, o barrierOptions) error {
 		name = filepath.Base(o.argv[0])
 	}
 	return a.waiting(ctx, o.lockOptions, name, func(w *vigil) error {
-		// Tolerant: in a strict barrier a process that died in this run would break the next run.
-		// A process that gives up tells the others below.
-		b := zkbarrier.NewBarrier(w.s, o.path, o.parties, zkbarrier.Tolerant())
-		index, err := b.Await(w.ctx)
+		b := zkbarrier.NewBarrier(w.s, o.path, o.parties)
+		index, err := meet(w.ctx, b)
 		switch {
 		case errors.Is(err, zksync.ErrBroken):
 			return failure("%s gave up at %s on %s before all %d had arrived%s", quitter(err), o.path, a.target(), o.parties, remaining(err))
 		case err != nil && w.ctx.Err() != nil:
-			tellOthers(w, b)
+			awaitBreak(w, b)
 			return err
 		case err != nil:
 			return err
@@ -133,6 +131,25 @@ func (a *app) runBarrier(ctx context.Context, o barrierOptions) error {
 	})
 }
 
+// meet waits until all have arrived. A process that died while it waited has broken the barrier, in this run or in one
+// before. Then the others begin again, so that another process can take its place.
+func meet(ctx context.Context, b *zkbarrier.Barrier) (index int, err error) {
+	for {
+		broken, err := b.Broken(ctx)
+		if err == nil && broken {
+			err = b.Reset(ctx)
+		}
+		if err != nil {
+			return -1, err
+		}
+		index, err = b.Await(ctx)
+		var why *zkbarrier.BrokenError
+		if !errors.As(err, &why) || why.Why != zkbarrier.Died && why.Why != zkbarrier.Reset {
+			return index, err
+		}
+	}
+}
+
 // quitter names the process that gave up, and so broke the round.
 func quitter(err error) string {
 	var why *zkbarrier.BrokenError
@@ -142,13 +159,13 @@ func quitter(err error) string {
 	return "another process"
 }
 
-// remaining names the parties that were left when the round was broken.
+// remaining names the parties that had arrived when the round was broken.
 func remaining(err error) string {
 	var why *zkbarrier.BrokenError
 	if !errors.As(err, &why) || why.Count == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %d of %d still waited", why.Count, why.Parties) + names(rowsOf(why.Arrived), why.Count)
+	return fmt.Sprintf("; %d of %d had arrived", why.Count, why.Parties) + names(rowsOf(why.Arrived), why.Count)
 }
 
 func rowsOf(owners []zksync.Owner) (rows []contenderRow) {
@@ -158,24 +175,24 @@ func rowsOf(owners []zksync.Owner) (rows []contenderRow) {
 	return rows
 }
 
-// tellOthers breaks the round for all that wait, and begins a new one. If no server answers soon, the
-// others are not told, and go on waiting.
-func tellOthers(w *vigil, b *zkbarrier.Barrier) {
+// awaitBreak waits until the servers have answered the request by which Await has broken the round, because answers come in
+// order. If no server answers soon, the others do not hear of it, and continue to wait.
+func awaitBreak(w *vigil, b *zkbarrier.Barrier) {
 	soon := time.Second // the servers may be far away, or busy
 	if errors.Is(context.Cause(w.ctx), errNotInTime) {
 		soon = 400 * time.Millisecond // half a second after --wait the process has ended
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
-	told := make(chan struct{})
+	heard := make(chan struct{})
 	go func() {
-		defer close(told)
-		_ = b.Reset(ctx)
+		defer close(heard)
+		_, _ = b.Broken(ctx)
 	}()
 	if !answered(w.s, soon) {
 		cancel()
 	}
-	<-told
+	<-heard
 }
 
 func (a *app) printIndex(o barrierOptions, index int) error {

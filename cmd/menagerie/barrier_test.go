@@ -75,7 +75,7 @@ func TestWhoDoesNotComeInTimeEndsTheMeetingForAllAndTheNextOneWorks(t *testing.T
 	// Which of the two is the first in the list is up to them.
 	require.Contains(t, hasty.stderr.String(), ": 2 of 3 have arrived: ")
 	require.Contains(t, hasty.stderr.String(), fmt.Sprintf("%s pid %d", host(t), patient.cmd.Process.Pid))
-	patient.failed(exitFailure, "/b", "all 3 had arrived; 1 of 3 still waited: "+fmt.Sprintf("%s pid %d\n", host(t), patient.cmd.Process.Pid),
+	patient.failed(exitFailure, "/b", "all 3 had arrived; 2 of 3 had arrived: ", fmt.Sprintf("%s pid %d", host(t), patient.cmd.Process.Pid),
 		fmt.Sprintf("menagerie: another process, %s pid %d, gave up at /b", host(t), hasty.cmd.Process.Pid))
 	require.Empty(t, patient.stdout.String()+hasty.stdout.String())
 	requireMeeting(t, s)

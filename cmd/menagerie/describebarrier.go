@@ -63,7 +63,7 @@ func describeLatch(ctx context.Context, l *look, n *node, o *object) error {
 func describeBarrier(ctx context.Context, l *look, n *node, o *object) error {
 	st := decoded[struct {
 		Parties, Generation int64
-		Tolerant, Broken    bool
+		Broken              bool
 	}](n)
 	dir, err := l.child(ctx, n, fmt.Sprintf("parties-%d", st.Generation))
 	if err != nil {

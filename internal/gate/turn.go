@@ -75,9 +75,6 @@ func (t *Turn) Refused() { t.refused, t.late, t.closed = t.refused+1, t.place !=
 // Mine reports whether this call has the turn.
 func (t *Turn) Mine() bool { return t.place != nil && !t.place.Over() }
 
-// Bars reports whether this call keeps all others from making changes.
-func (t *Turn) Bars() bool { return t.closed && t.Mine() }
-
 // Take waits for the turn, and closes the gate, if that is time. What the change depends on must be read after it. The caller must call Leave in
 // the end.
 func (t *Turn) Take(ctx context.Context, e *zkconn.Epoch) (err error) {

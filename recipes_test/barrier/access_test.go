@@ -74,13 +74,13 @@ func TestABarrierThatMayNotBeReadOrWrittenSaysSo(t *testing.T) {
 
 // Servers need not tell of the end of a generation to somebody who may not read: that arrival is refused. On real servers nobody could
 // list what is to be removed afterwards.
-func TestATolerantBarrierThatMayNotBeReadSaysSo(t *testing.T) {
+func TestABarrierWhoseChildrenMayNotBeReadSaysSo(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		ctx, cancel := context.WithTimeout(context.Background(), v.Patience())
 		defer cancel()
 		acl := zksync.WithACL(zk.WorldACL(zk.PermAll &^ zk.PermRead)...)
 		for range 2 {
-			_, err := zkbarrier.NewBarrier(v.Session(), proving.BarrierPath, 3, zkbarrier.Tolerant(), acl).Await(ctx)
+			_, err := zkbarrier.NewBarrier(v.Session(), proving.BarrierPath, 3, acl).Await(ctx)
 			require.ErrorIs(t, err, zk.ErrNoAuth)
 		}
 	})
@@ -107,7 +107,6 @@ func TestAClosedSessionEndsEveryWait(t *testing.T) {
 			"DoubleBarrier.Enter": proving.Waits(ctx, zkbarrier.NewDoubleBarrier(s, "/waits/double", 2).Enter),
 			"DoubleBarrier.Leave": proving.Waits(ctx, inside[0].Leave),
 			"Barrier.Await":       awaits(zkbarrier.NewBarrier(s, "/waits/barrier", 2).Await),
-			"tolerant Barrier":    awaits(zkbarrier.NewBarrier(s, "/waits/tolerant", 2, zkbarrier.Tolerant()).Await),
 			"WaitGroup.Wait":      proving.Waits(ctx, zkwaitgroup.New(s, "/waits/group").WaitContext),
 			"Phaser.Arrive":       awaits(p.ArriveAndAwaitAdvance),
 			"Phaser.AwaitAdvance": awaits(func(ctx context.Context) (int, error) { return p.AwaitAdvance(ctx, 0) }),

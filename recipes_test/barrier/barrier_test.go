@@ -25,15 +25,6 @@ func barriers(v *proving.Env, n int, opts ...zksync.Option) []*zkbarrier.Barrier
 	return all
 }
 
-// eachKind is each, for both kinds of barrier.
-func eachKind(t *testing.T, f func(t *testing.T, v *proving.Env, opts ...zksync.Option)) {
-	t.Helper()
-	t.Run("strict", func(t *testing.T) { proving.Each(t, func(t *testing.T, v *proving.Env) { f(t, v) }) })
-	t.Run("tolerant", func(t *testing.T) {
-		proving.Each(t, func(t *testing.T, v *proving.Env) { f(t, v, zkbarrier.Tolerant()) })
-	})
-}
-
 // awaiting is one Await in a goroutine of its own.
 type awaiting struct {
 	done     chan struct{}
@@ -151,17 +142,15 @@ func directories(v *proving.Env) (n int) {
 
 func TestAcceptance055ABarrierOfOnePassesAtOnce(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
-		for _, opts := range [][]zksync.Option{nil, {zkbarrier.Tolerant()}} {
-			b := zkbarrier.NewBarrier(v.Session(), proving.BarrierPath+string(rune('0'+len(opts))), 1, opts...)
-			require.Equal(t, 1, b.Parties())
-			for range 3 {
-				start := time.Now()
-				index, err := b.Await(context.Background())
-				require.NoError(t, err)
-				require.Zero(t, index)
-				v.AtOnce(start, "Await")
-				broken(v, b, false)
-			}
+		b := zkbarrier.NewBarrier(v.Session(), proving.BarrierPath, 1)
+		require.Equal(t, 1, b.Parties())
+		for range 3 {
+			start := time.Now()
+			index, err := b.Await(context.Background())
+			require.NoError(t, err)
+			require.Zero(t, index)
+			v.AtOnce(start, "Await")
+			broken(v, b, false)
 		}
 	})
 }
@@ -176,9 +165,8 @@ func TestAcceptance056AllPassTogether(t *testing.T) {
 			s := v.Session()
 			return []*zkbarrier.Barrier{zkbarrier.NewBarrier(s, proving.BarrierPath, 2), zkbarrier.NewBarrier(s, proving.BarrierPath, 2)}
 		},
-		"two sessions":           func(v *proving.Env) []*zkbarrier.Barrier { return barriers(v, 2) },
-		"nine sessions":          func(v *proving.Env) []*zkbarrier.Barrier { return barriers(v, 9) },
-		"nine tolerant sessions": func(v *proving.Env) []*zkbarrier.Barrier { return barriers(v, 9, zkbarrier.Tolerant()) },
+		"two sessions":  func(v *proving.Env) []*zkbarrier.Barrier { return barriers(v, 2) },
+		"nine sessions": func(v *proving.Env) []*zkbarrier.Barrier { return barriers(v, 9) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			proving.Each(t, func(t *testing.T, v *proving.Env) {
@@ -273,8 +261,8 @@ func TestAcceptance059And060AResetBreaksTheWaitOfAllAndTheBarrierIsUsableAgain(t
 }
 
 func TestAcceptance061EachGenerationNeedsAllParties(t *testing.T) {
-	eachKind(t, func(t *testing.T, v *proving.Env, opts ...zksync.Option) {
-		bs := barriers(v, 3, opts...)
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		bs := barriers(v, 3)
 		for i := range 5 {
 			first := await(context.Background(), bs[i%3])
 			gathered(v, bs[0], 1)
@@ -291,8 +279,8 @@ func TestAcceptance061EachGenerationNeedsAllParties(t *testing.T) {
 }
 
 func TestPartiesThatComeTooLateAreInTheNextGeneration(t *testing.T) {
-	eachKind(t, func(t *testing.T, v *proving.Env, opts ...zksync.Option) {
-		bs := barriers(v, 2, opts...)
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		bs := barriers(v, 2)
 		var all []*awaiting
 		for range 7 {
 			all = append(all, awaitAll(context.Background(), bs...)...)
@@ -310,13 +298,14 @@ func TestPartiesThatComeTooLateAreInTheNextGeneration(t *testing.T) {
 	})
 }
 
-func TestAnotherNumberOfPartiesOrKindOfBarrierIsMisuse(t *testing.T) {
+func TestAnotherNumberOfPartiesOfABarrierIsMisuse(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		require.NoError(t, barriers(v, 2)[0].Reset(context.Background()))
 		_, err := zkbarrier.NewBarrier(v.Session(), proving.BarrierPath, 3).Await(context.Background())
 		require.ErrorIs(t, err, zksync.ErrMisuse)
 		require.ErrorContains(t, err, "number of parties of the barrier is 2, not 3")
-		_, err = zkbarrier.NewBarrier(v.Session(), proving.BarrierPath, 2, zkbarrier.Tolerant()).Broken(context.Background())
+		v.Put("/tolerant", `{"parties":2,"tolerant":true,"generation":0}`) // which an older version made
+		_, err = zkbarrier.NewBarrier(v.Session(), "/tolerant", 2).Broken(context.Background())
 		require.ErrorIs(t, err, zksync.ErrMisuse)
 		for _, n := range []int{-1, 0, 2001} {
 			_, err = zkbarrier.NewBarrier(v.Session(), proving.BarrierPath, n).Await(context.Background())

@@ -141,59 +141,6 @@ func TestAPartyThatArrivesBehindADeadOneBreaksTheBarrier(t *testing.T) {
 	}
 }
 
-func TestAcceptance063ATolerantBarrierWaitsForAReplacementOfADeadParty(t *testing.T) {
-	proving.Together(t)
-	for place := range 4 {
-		t.Run(fmt.Sprint("place ", place), func(t *testing.T) {
-			proving.Each(t, func(t *testing.T, v *proving.Env) {
-				victim, kill := mortal(v)
-				dead, others, spare := oneDies(v, place, victim, zkbarrier.Tolerant())
-				heal := kill()
-				defer heal()
-				eventuallyWaiting(v, spare[4], 3)
-				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-				defer cancel()
-				_, err := spare[4].Await(ctx) // one more who gives up
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-				eventuallyWaiting(v, spare[4], 3)
-				broken(v, spare[4], false)
-				for _, a := range others {
-					require.True(t, a.pending(), "%v", a.err)
-				}
-				require.True(t, dead.pending())
-				leave(v, append(others, awaitAll(context.Background(), spare[4], spare[place])...)...)
-			})
-		})
-	}
-}
-
-func eventuallyWaiting(v *proving.Env, b *zkbarrier.Barrier, n int) {
-	v.T.Helper()
-	inTime(v, func() bool {
-		got, err := b.Waiting(context.Background())
-		require.NoError(v.T, err)
-		return got == n
-	})
-}
-
-// A tolerant party is taken in again when its session was lost.
-func TestAPartyOfATolerantBarrierOutlivesItsSession(t *testing.T) {
-	proving.Each(t, func(t *testing.T, v *proving.Env) {
-		s := v.Session()
-		bs := barriers(v, 3, zkbarrier.Tolerant())
-		a := await(context.Background(), zkbarrier.NewBarrier(s, proving.BarrierPath, 3, zkbarrier.Tolerant()))
-		gathered(v, bs[0], 1)
-		b := await(context.Background(), bs[0])
-		gathered(v, bs[0], 2)
-		old := s.ID()
-		v.Expire(s)
-		inTime(v, func() bool { return s.ID() != old })
-		eventuallyWaiting(v, bs[1], 2)
-		leave(v, a, b, await(context.Background(), bs[1]))
-		emptied(v)
-	})
-}
-
 // inTime asks once a second.
 func inTime(v *proving.Env, cond func() bool) {
 	v.T.Helper()
@@ -204,31 +151,29 @@ func inTime(v *proving.Env, cond func() bool) {
 
 // A request that is applied twice makes two nodes of one party. They count as one.
 func TestADuplicatedArrivalCountsOnce(t *testing.T) {
-	for _, opts := range [][]zksync.Option{nil, {zkbarrier.Tolerant()}} {
-		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-			bs := barriers(v, 3, opts...)
-			waitingAt(v, bs[0], 0)
-			v.Server.Intercept(zktest.On(zktest.Create, proving.BarrierPath+"/parties-*/*").Times(2).Duplicate())
-			first := await(context.Background(), bs[0])
-			gathered(v, bs[1], 1)
-			require.Len(t, v.Server.Children(proving.BarrierPath+"/parties-0"), 2)
-			second := await(context.Background(), bs[1])
-			gathered(v, bs[1], 2)
-			require.True(t, first.pending() && second.pending())
-			last := await(context.Background(), bs[2])
-			leave(v, first, second, last)
-			require.Equal(t, []int{2, 1, 0}, []int{first.index, second.index, last.index})
-			emptied(v)
-			leave(v, awaitAll(context.Background(), bs...)...)
-			// A party that gives up takes both of its nodes along.
-			v.Server.Intercept(zktest.On(zktest.Create, proving.BarrierPath+"/parties-*/*").Times(1).Duplicate())
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			defer cancel()
-			_, err := bs[0].Await(ctx)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			emptied(v)
-		})
-	}
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		bs := barriers(v, 3)
+		waitingAt(v, bs[0], 0)
+		v.Server.Intercept(zktest.On(zktest.Create, proving.BarrierPath+"/parties-*/*").Times(2).Duplicate())
+		first := await(context.Background(), bs[0])
+		gathered(v, bs[1], 1)
+		require.Len(t, v.Server.Children(proving.BarrierPath+"/parties-0"), 2)
+		second := await(context.Background(), bs[1])
+		gathered(v, bs[1], 2)
+		require.True(t, first.pending() && second.pending())
+		last := await(context.Background(), bs[2])
+		leave(v, first, second, last)
+		require.Equal(t, []int{2, 1, 0}, []int{first.index, second.index, last.index})
+		emptied(v)
+		leave(v, awaitAll(context.Background(), bs...)...)
+		// A party that gives up takes both of its nodes along.
+		v.Server.Intercept(zktest.On(zktest.Create, proving.BarrierPath+"/parties-*/*").Times(1).Duplicate())
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, err := bs[0].Await(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		emptied(v)
+	})
 }
 
 // What people do by hand on the servers breaks a barrier, or is mended; nobody hangs.

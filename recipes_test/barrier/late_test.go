@@ -16,10 +16,10 @@ import (
 )
 
 func TestAcceptance064ASlowWaiterOfACompleteGenerationIsNeverToldThatItBroke(t *testing.T) {
-	eachKind(t, func(t *testing.T, v *proving.Env, opts ...zksync.Option) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session(zksync.WithTimeout(v.Span(20*time.Second, proving.Lifetime)))
-		slow := zkbarrier.NewBarrier(s, proving.BarrierPath, 2, opts...)
-		bs := barriers(v, 2, opts...)
+		slow := zkbarrier.NewBarrier(s, proving.BarrierPath, 2)
+		bs := barriers(v, 2)
 		a := await(context.Background(), slow)
 		gathered(v, bs[0], 1)
 		heal := v.Partition(s)
@@ -62,11 +62,11 @@ func TestAcceptance126AnAwaitSurvivesAReconnect(t *testing.T) {
 }
 
 // tripped has a party cut off while its generation is completed, until its session is over.
-func tripped(v *proving.Env, later func(bs []*zkbarrier.Barrier), opts ...zksync.Option) *awaiting {
+func tripped(v *proving.Env, later func(bs []*zkbarrier.Barrier)) *awaiting {
 	v.T.Helper()
 	s, kill := mortal(v)
-	bs := barriers(v, 2, opts...)
-	slow := await(context.Background(), zkbarrier.NewBarrier(s, proving.BarrierPath, 2, opts...))
+	bs := barriers(v, 2)
+	slow := await(context.Background(), zkbarrier.NewBarrier(s, proving.BarrierPath, 2))
 	gathered(v, bs[0], 1)
 	heal := kill()
 	_, err := bs[0].Await(context.Background())
@@ -84,7 +84,7 @@ func TestAcceptance064APartyThatLostItsSessionIsToldThatItsGenerationWasComplete
 	for _, later := range []int{0, 10} {
 		t.Run(fmt.Sprint(later, " generations later"), func(t *testing.T) {
 			proving.Together(t)
-			eachKind(t, func(t *testing.T, v *proving.Env, opts ...zksync.Option) {
+			proving.Each(t, func(t *testing.T, v *proving.Env) {
 				a := tripped(v, func(bs []*zkbarrier.Barrier) {
 					for i := range later {
 						if i%3 == 0 {
@@ -92,7 +92,7 @@ func TestAcceptance064APartyThatLostItsSessionIsToldThatItsGenerationWasComplete
 						}
 						leave(v, awaitAll(context.Background(), bs...)...)
 					}
-				}, opts...)
+				})
 				require.NoError(t, a.err)
 				require.Equal(t, 1, a.index)
 			})
@@ -166,24 +166,22 @@ func TestNobodyWaitsAtABrokenBarrier(t *testing.T) {
 
 // All had come when its context ended; the event was on its way.
 func TestAPartyWhoseContextEndsAtThatVeryMomentLeavesWithTheOthers(t *testing.T) {
-	for _, opts := range [][]zksync.Option{nil, {zkbarrier.Tolerant()}} {
-		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-			s := v.Session()
-			bs := barriers(v, 2, opts...)
-			ctx, cancel := context.WithCancel(context.Background())
-			defer cancel()
-			a := await(ctx, zkbarrier.NewBarrier(s, proving.BarrierPath, 2, opts...))
-			gathered(v, bs[0], 1)
-			v.Server.Delay(s.ID(), 0, 10*time.Millisecond)
-			last := await(context.Background(), bs[0])
-			time.Sleep(5 * time.Millisecond)
-			require.True(t, a.pending(), "%v", a.err)
-			cancel()
-			leave(v, a, last)
-			broken(v, bs[1], false)
-			emptied(v)
-		})
-	}
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		bs := barriers(v, 2)
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		a := await(ctx, zkbarrier.NewBarrier(s, proving.BarrierPath, 2))
+		gathered(v, bs[0], 1)
+		v.Server.Delay(s.ID(), 0, 10*time.Millisecond)
+		last := await(context.Background(), bs[0])
+		time.Sleep(5 * time.Millisecond)
+		require.True(t, a.pending(), "%v", a.err)
+		cancel()
+		leave(v, a, last)
+		broken(v, bs[1], false)
+		emptied(v)
+	})
 }
 
 // The transaction in which all leave may be as large as the servers accept.

@@ -42,7 +42,7 @@ func TestEveryMeetingPointTakesAnACLAndRefusesTheOptionsOfOthers(t *testing.T) {
 		for name, call := range calls {
 			require.ErrorIs(t, call(zksync.WithCodec(zksync.Raw)), zksync.ErrMisuse, name)
 			if name != "barrier" {
-				require.ErrorContains(t, call(zkbarrier.Tolerant()), "Tolerant does not belong to this constructor", name)
+				require.ErrorContains(t, call(zkbarrier.WithAction(nil)), "WithAction does not belong to this constructor", name)
 			}
 			for _, o := range holds {
 				require.ErrorContains(t, call(o), "does not belong to this constructor", name)

@@ -123,22 +123,18 @@ func TestADeathThatIsNoticedBeforeAnyLookHasNoName(t *testing.T) {
 }
 
 func TestAResetNamesItsCaller(t *testing.T) {
-	for name, opts := range map[string][]zksync.Option{"strict": nil, "tolerant": {zkbarrier.Tolerant()}} {
-		t.Run(name, func(t *testing.T) {
-			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-				bs, _ := named(v, 3, opts...)
-				all := inTurn(v, bs[:2]...)
-				require.NoError(t, bs[2].Reset(context.Background()))
-				brokenWith(v, zkbarrier.BrokenError{Why: zkbarrier.Reset, By: people("c"), Parties: 3, Count: 2, Arrived: people("a", "b")},
-					": "+shown("c")+" reset the barrier; 2 of 3 had arrived: "+shown("a", "b"), all...)
-			})
-		})
-	}
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		bs, _ := named(v, 3)
+		all := inTurn(v, bs[:2]...)
+		require.NoError(t, bs[2].Reset(context.Background()))
+		brokenWith(v, zkbarrier.BrokenError{Why: zkbarrier.Reset, By: people("c"), Parties: 3, Count: 2, Arrived: people("a", "b")},
+			": "+shown("c")+" reset the barrier; 2 of 3 had arrived: "+shown("a", "b"), all...)
+	})
 }
 
-func TestAPartyOfATolerantBarrierThatGivesUpLearnsWhoHasArrived(t *testing.T) {
+func TestAPartyThatGivesUpLearnsWhoHasArrived(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		bs, _ := named(v, 20, zkbarrier.Tolerant())
+		bs, _ := named(v, 20)
 		inTurn(v, bs[:18]...)
 		ctx, cancel := context.WithCancelCause(context.Background())
 		time.AfterFunc(time.Second, func() { cancel(errors.New("the night is over")) })
@@ -146,7 +142,7 @@ func TestAPartyOfATolerantBarrierThatGivesUpLearnsWhoHasArrived(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorContains(t, err, ": context canceled: the night is over: 19 of 20 have arrived: "+shown("a", "b", "c"))
 		require.ErrorContains(t, err, shown("p")+" and 3 more")
-		waitingAt(v, bs[0], 18)
+		waitingAt(v, bs[0], 0)
 		require.NoError(t, bs[0].Reset(context.Background()))
 	})
 }

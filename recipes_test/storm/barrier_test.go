@@ -35,9 +35,7 @@ type stay struct {
 
 func joinBarrier(w *world) *part {
 	x := &barriers{n: 2 + w.rnd.IntN(3)}
-	if w.rnd.IntN(2) == 0 {
-		x.opts = append(x.opts, zkbarrier.Tolerant())
-	} else if w.rnd.IntN(3) == 0 {
+	if w.rnd.IntN(3) == 0 {
 		x.opts = append(x.opts, zkbarrier.WithAction(x.action))
 	}
 	return &part{actors: x.n + w.rnd.IntN(2), act: x.act, release: x.release, use: x.use, base: barrierPath}

@@ -1,0 +1,347 @@
+package zkbarrier
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-menagerie/menagerie/internal/gate"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
+)
+
+// barrierState is the data of a barrier's base node. It changes only when a generation ends, and when a Reset begins
+// the next one after a broken one. So a process that knows the version of the data knows the whole state.
+type barrierState struct {
+	Parties    int   `json:"parties"`
+	Generation int64 `json:"generation"`
+	Broken     bool  `json:"broken,omitempty"`
+
+	version int32 // of the base node's data
+}
+
+// next is the state after all parties have left, or after a Reset: the next generation is open.
+func (st barrierState) next() barrierState {
+	st.Generation, st.Broken, st.version = st.Generation+1, false, zkconn.NextVersion(st.version)
+	return st
+}
+
+// broken is the state in which the generation is broken.
+func (st barrierState) broken() barrierState {
+	st.Broken, st.version = true, zkconn.NextVersion(st.version)
+	return st
+}
+
+// barrierRecord is the data of the node that says how a generation ended.
+type barrierRecord struct {
+	Broken bool     `json:"broken,omitempty"`
+	Passed []string `json:"passed,omitempty"` // the attempts of the parties that it counted, in the order of arrival
+	breach          // of a broken generation
+}
+
+// remembered is the number of latest generations whose records are kept.
+const remembered = 32
+
+func (b *Barrier) base() string { return b.at.Full(b.path) }
+
+func (b *Barrier) child(name string, generation int64) string {
+	return fmt.Sprintf("%s/%s-%d", b.base(), name, generation)
+}
+
+// dir is the directory of a generation. It has a node for every party that waits.
+func (b *Barrier) dir(generation int64) string { return b.child("parties", generation) }
+
+// open is a node that exists until the generation ends, in whichever way. Every waiter watches it.
+func (b *Barrier) open(generation int64) string { return b.child("open", generation) }
+
+// ended is the node that says how the generation ended: a barrierRecord.
+func (b *Barrier) ended(generation int64) string { return b.child("ended", generation) }
+
+// turn is the turn of a new call. It is for parties that came too late several times: the party that has it arrives,
+// and no other does.
+func (b *Barrier) turn() *gate.Turn { return &gate.Turn{Node: b.base() + "/turn", Line: b.line} }
+
+// state is the newest state that this object knows. It may be old, so the transaction of an arrival checks it.
+func (b *Barrier) state(ctx context.Context, e *zkconn.Epoch) (barrierState, error) {
+	return versioned(b.terms.Known(ctx, e))
+}
+
+// learn reads the state as the leader knows it. If nobody has used the barrier yet, it creates the barrier.
+func (b *Barrier) learn(ctx context.Context, e *zkconn.Epoch) (barrierState, error) {
+	return versioned(b.terms.Latest(ctx, e))
+}
+
+// versioned is the state with the version of the base node's data.
+func versioned(v record.Version[barrierState], err error) (barrierState, error) {
+	v.T.version = v.Number
+	return v.T, err
+}
+
+// advance records in this object that the state has changed.
+func (b *Barrier) advance(from, to barrierState) {
+	b.terms.Became(from.version, record.Version[barrierState]{T: to, Number: to.version})
+}
+
+// check refuses a barrier with another number of parties.
+func (b *Barrier) check(st barrierState) error {
+	if st.Parties != b.parties {
+		return fmt.Errorf("%w: the number of parties of the barrier is %d, not %d; use the same number everywhere",
+			zksync.ErrMisuse, st.Parties, b.parties)
+	}
+	return nil
+}
+
+// fit returns an error if the servers would not accept the transaction in which all parties leave. It has the paths of
+// all parties and of eight other nodes, and less than 160 bytes more for each.
+func (b *Barrier) fit() error {
+	size := (b.parties+8)*(len(b.base())+160) + 8*record.ACLSize(b.at.ACL())
+	if size > record.MaxTransaction {
+		return fmt.Errorf("%w: all %d parties leave in one request, of %d bytes with this path and chroot (%d bytes), "+
+			"and the servers accept %d: use a shorter path or fewer parties", zksync.ErrMisuse, b.parties, size, len(b.base()), record.MaxTransaction)
+	}
+	return nil
+}
+
+// outcome reads how the generation that was open in st has ended. how is nil if there is no record: then now is the
+// present state, in which the generation is still open, or so far in the past that its record was removed.
+func (b *Barrier) outcome(ctx context.Context, e *zkconn.Epoch, st barrierState) (how *barrierRecord, now barrierState, err error) {
+	if how, err = b.recorded(ctx, e, st); how != nil || err != nil {
+		return how, st, err
+	}
+	now, err = b.learn(ctx, e)
+	switch {
+	case err != nil || st.isOpenIn(now):
+		return nil, now, err
+	case now.Generation < st.Generation:
+		// Generations only count up. So the barrier was deleted externally, and another process created it again.
+		return &barrierRecord{Broken: true, breach: breach{Why: Removed}}, now, nil
+	}
+	// The generation has ended. The transaction that ended it wrote the record, and this server has caught up with the
+	// leader. So if there is still no record, it was removed because it was old.
+	how, err = b.recorded(ctx, e, st)
+	return how, now, err
+}
+
+func (st barrierState) isOpenIn(now barrierState) bool {
+	return now.Generation == st.Generation && !now.Broken
+}
+
+// recorded reads the record of the end of the generation of st, as far as this server knows; nil if there is none.
+func (b *Barrier) recorded(ctx context.Context, e *zkconn.Epoch, st barrierState) (*barrierRecord, error) {
+	data, _, err := e.Get(ctx, b.ended(st.Generation))
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	how, to := new(barrierRecord), st.next()
+	if err := json.Unmarshal(data, how); err != nil {
+		return nil, fmt.Errorf("%w: %s is not the end of a generation", zksync.ErrMisuse, b.at.Local(b.ended(st.Generation)))
+	}
+	if how.Broken {
+		to = st.broken()
+	}
+	b.advance(st, to)
+	return how, nil
+}
+
+// end ends the generation of from, if it has not ended, in the way how, and begins the next one if to says so. It is one
+// transaction, which changes the base node from the version of from. So a generation ends once, and in one way. leaving
+// deletes the nodes of the parties that leave. refused is the path of a node if the servers refused to delete it.
+func (b *Barrier) end(ctx context.Context, e *zkconn.Epoch, from, to barrierState, how barrierRecord, leaving ...any) (refused string, err error) {
+	g := from.Generation
+	ops := []any{&zk.SetDataRequest{Path: b.base(), Data: record.Encode(to), Version: from.version}}
+	if !from.Broken {
+		// Before the nodes of the parties: events come in this order, so a party that watches both hears of the end
+		// first, and does not take its neighbor for dead.
+		ops = append(ops, &zk.DeleteRequest{Path: b.open(g), Version: -1})
+		ops = append(append(ops, leaving...), &zk.CreateRequest{Path: b.ended(g), Data: record.Encode(how), Acl: b.at.ACL()})
+		if g >= remembered {
+			ops = append(ops, &zk.DeleteRequest{Path: b.ended(g - remembered), Version: -1})
+		}
+	}
+	if to.Generation > g {
+		// The directory is persistent, no container: only such a node can be made in a transaction.
+		ops = append(ops, &zk.CreateRequest{Path: b.dir(g + 1), Acl: b.at.ACL()}, &zk.CreateRequest{Path: b.open(g + 1), Acl: b.at.ACL()})
+	}
+	for {
+		_, err = record.Transact(ctx, e, ops...)
+		var txn *zkconn.TxnError
+		if !errors.As(err, &txn) || txn.Index < 0 || txn.Index >= len(ops) {
+			break
+		}
+		op, ok := ops[txn.Index].(*zk.DeleteRequest)
+		if !ok {
+			break
+		}
+		// What was removed externally needs no deletion; but all leave only if they find the node open.
+		spare := op.Path == b.ended(g-remembered) || how.Broken && op.Path == b.open(g)
+		if !spare || !errors.Is(err, zk.ErrNoNode) {
+			return op.Path, err
+		}
+		ops = slices.Delete(ops, txn.Index, txn.Index+1)
+	}
+	if err == nil {
+		b.advance(from, to)
+	}
+	return "", err
+}
+
+// release lets the members of g leave. It deletes all nodes of the generation. The servers refuse it if one of these
+// nodes is gone, so every member was there until it left.
+func (b *Barrier) release(ctx context.Context, e *zkconn.Epoch, st barrierState, g gathering) (refused string, err error) {
+	how, dir := barrierRecord{}, b.dir(st.Generation)
+	for _, m := range g.parties[:b.parties] {
+		how.Passed = append(how.Passed, m.attempt)
+	}
+	var all []any
+	for _, a := range g.all {
+		all = append(all, &zk.DeleteRequest{Path: dir + "/" + a.name, Version: -1})
+	}
+	if len(g.names) == len(g.all) { // otherwise another program has made a node there
+		all = append(all, &zk.DeleteRequest{Path: dir, Version: -1})
+	}
+	return b.end(ctx, e, st, st.next(), how, all...)
+}
+
+// breakUp breaks the generation that is open in st. The servers refuse it if that generation has ended.
+func (b *Barrier) breakUp(ctx context.Context, e *zkconn.Epoch, st barrierState, why breach) error {
+	_, err := b.end(ctx, e, st, st.broken(), barrierRecord{Broken: true, breach: why})
+	return err
+}
+
+// reset begins the next generation. from is the generation that was the present one when the call began; -1 if the
+// call has not read it yet. So a reset that continues in another session does not reset twice.
+func (b *Barrier) reset(ctx context.Context, e *zkconn.Epoch, from *int64) error {
+	for pace := (node.Pace{Free: 1}); ; {
+		st, err := b.learn(ctx, e)
+		if err != nil {
+			return err
+		}
+		if *from >= 0 && st.Generation != *from { // this call or another has reset it
+			b.tidyUp(ctx, e, st.Generation)
+			return nil
+		}
+		*from = st.Generation
+		why := breach{Why: Reset, By: b.self()}
+		if !st.Broken {
+			why = b.attended(ctx, e, st, why)
+		}
+		if _, err := b.end(ctx, e, st, st.next(), barrierRecord{Broken: true, breach: why}); err != nil && !record.Conflict(err) {
+			return err
+		}
+		if err := pace.Rest(ctx, e); err != nil {
+			return err
+		}
+	}
+}
+
+// tidyUp removes directories of broken generations that their last party could not remove. What fails is left for the
+// next Reset.
+func (b *Barrier) tidyUp(ctx context.Context, e *zkconn.Epoch, current int64) {
+	names, _, _ := e.Children(ctx, b.base())
+	for _, n := range names {
+		var g int64
+		if _, err := fmt.Sscanf(n, "parties-%d", &g); err == nil && g < current {
+			_ = e.Delete(ctx, b.dir(g))
+		}
+	}
+}
+
+// arrival is the node of a party in the directory of a generation.
+type arrival struct {
+	name    string
+	attempt string // names the party: the same in all nodes of one Await
+	seq     int    // how many nodes had been made in the directory before
+}
+
+// attemptSize is the length of an attempt's name. No two attempts have the same name.
+const attemptSize = 16
+
+func newAttempt() string { return strings.ReplaceAll(node.NewUUID(), "-", "")[:attemptSize] }
+
+// arrivalPrefix is the name of an attempt's node up to its sequence number.
+func arrivalPrefix(uuid, attempt string) string { return node.Prefix(uuid) + "-party-" + attempt + "-" }
+
+// parseArrival reads the name of a node; ok is false if it is not the node of a party.
+func parseArrival(name string) (a arrival, ok bool) {
+	_, rest, ok := strings.Cut(name, "-party-")
+	if !ok || len(rest) < attemptSize+2 || rest[attemptSize] != '-' {
+		return arrival{}, false
+	}
+	seq, err := strconv.Atoi(rest[attemptSize+1:])
+	return arrival{name, rest[:attemptSize], seq}, err == nil
+}
+
+// gathering lists the parties in the directory of a generation, in the order of their arrival.
+type gathering struct {
+	names   []string  // of all children
+	all     []arrival // all nodes of parties; a party has two if its request was applied twice
+	parties []arrival // the first node of each party
+	made    int       // how many children were ever made
+}
+
+// gathering lists the parties in the directory of a generation; none if the directory does not exist.
+func (b *Barrier) gathering(ctx context.Context, e *zkconn.Epoch, generation int64) (gathering, error) {
+	names, stat, err := e.Children(ctx, b.dir(generation))
+	if errors.Is(err, zk.ErrNoNode) {
+		return gathering{}, nil
+	}
+	if err != nil {
+		return gathering{}, err
+	}
+	return gather(names, stat), nil
+}
+
+// gather makes a gathering of the children of a directory and its Stat.
+func gather(names []string, dir *zk.Stat) gathering {
+	g := gathering{names: names}
+	for _, n := range names {
+		if a, ok := parseArrival(n); ok {
+			g.all = append(g.all, a)
+		}
+	}
+	slices.SortFunc(g.all, func(a, b arrival) int { return cmp.Compare(a.seq, b.seq) })
+	seen := make(map[string]bool, len(g.all))
+	for _, a := range g.all {
+		if !seen[a.attempt] {
+			seen[a.attempt] = true
+			g.parties = append(g.parties, a)
+		}
+	}
+	// Cversion is the number of children made plus the number deleted, NumChildren is the difference.
+	g.made = int((dir.Cversion + dir.NumChildren) / 2)
+	return g
+}
+
+// place is the attempt's place in the order of arrival, -1 if it is not there.
+func (g gathering) place(attempt string) int {
+	return slices.IndexFunc(g.parties, func(a arrival) bool { return a.attempt == attempt })
+}
+
+// has reports whether there is a child with this name.
+func (g gathering) has(name string) bool { return slices.Contains(g.names, name) }
+
+// holed reports whether one of the first n parties to arrive is gone. A party leaves early only by dying or by breaking
+// the barrier. So without a death the nodes have the numbers 0, 1, 2 and so on, and a missing number is a death.
+func (g gathering) holed(n int) bool {
+	seen := make(map[string]bool, n)
+	for i := range g.made {
+		if i >= len(g.all) || g.all[i].seq != i {
+			return true
+		}
+		if seen[g.all[i].attempt] = true; len(seen) == n {
+			return false
+		}
+	}
+	return false
+}
