@@ -3,6 +3,9 @@
 
 GO ?= go
 
+# Modules that are not in go.work, because they need much more than the others.
+alone = GOWORK=off $(GO)
+
 # How often each test runs, and what else "go test" is told: make test-race COUNT=10 TESTFLAGS=-failfast
 COUNT ?= 1
 TESTFLAGS ?=
@@ -34,7 +37,7 @@ gotest = $(alltests) -p $(PACKAGES)
 # detector, nothing more is played.
 GENERATED = ./internal/follow ./internal/share ./internal/subtree ./recipes_test/... ./zkbarrier ./zklatch ./zkphaser ./zkwaitgroup
 generated = Every|Any|Random|Storm|Whenever|Handshake|Acceptance(004|041|114|117)
-others = $$($(GO) list ./... | grep -vE '/(internal/(follow|share|subtree)|recipes_test|zkbarrier|zklatch|zkphaser|zkwaitgroup)(/|$$)')
+others = $$($(GO) list work | grep -vE '/(internal/(follow|share|subtree)|recipes_test|zkbarrier|zklatch|zkphaser|zkwaitgroup)(/|$$)')
 
 # They play in virtual time and only need the processor: they leave it to what runs in real time beside them. In
 # a bubble one goroutine mostly waits for another, and to wake it on a second processor is dear: on one (-cpu 1) the same plays take
@@ -52,7 +55,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## compile everything; the commands go to bin
-	$(GO) build -o bin/ ./...
+	$(GO) build -o bin/ work
 
 # Most Java machines of the tests live for seconds: what the second compiler does for them comes too late.
 test test-in-process test-others test-ensemble: export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
@@ -68,7 +71,7 @@ test-in-process: test-others test-generated ## all tests with the race detector,
 # The command's tests mostly wait for processes and servers; four at a time end twice as soon as two.
 test-others: compiler
 	$(gotest) -race -parallel 4 $(others)
-	$(GO) -C examples test -count=1 ./...
+	$(alone) -C tools test -count=1 ./...
 
 .PHONY: test-generated
 test-generated: compiler
@@ -77,11 +80,11 @@ test-generated: compiler
 
 .PHONY: test-unit
 test-unit: ## the tests that need nothing but Go: no race detector, no ZooKeeper
-	$(gotest) ./...
+	$(gotest) work
 
 .PHONY: test-race
 test-race: compiler ## all in-process tests with the race detector, and all generated programs, too: six minutes and more
-	$(gotest) -race ./...
+	$(gotest) -race work
 
 .PHONY: test-ensemble
 test-ensemble: zookeeper ## the recipes' tests on three real ZooKeeper servers
@@ -160,7 +163,7 @@ kazoosuite: zookeeper ## the tests of kazoo, the Python client, on "menagerie se
 
 .PHONY: bench
 bench: zookeeper ## benchmarks, in-process and against one real server
-	$(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
+	$(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) work
 	$(GO) build -o bin/menagerie ./cmd/menagerie
 	bin/ensemble -servers 1 -- bin/menagerie bench
 	bin/ensemble -servers 1 -- $(GO) run ./zktest/internal/speed
@@ -178,18 +181,17 @@ bench-rivals: RIVALS ?= --write docs/benchmarks.md
 
 .PHONY: bench-rivals
 bench-rivals: zookeeper ## Curator, kazoo, etcd, redsync and others beside ours; the results go into docs/benchmarks.md
-	$(GO) -C bench/rivals test -count=1 ./...
-	$(GO) -C bench/rivals build -o ../../bin/rivals .
+	$(alone) -C bench/rivals test -count=1 ./...
+	$(alone) -C bench/rivals build -o ../../bin/rivals .
 	bin/rivals $(RIVALS)
 
 .PHONY: lint
 lint: bin/staticcheck bin/typecheck ## formatting, go vet, staticcheck, and the types for macOS and Windows
 	@unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && test -z "$$unformatted" || { echo "gofmt -w needed for:" $$unformatted >&2; exit 1; }
-	$(GO) vet ./...
-	$(GO) -C tools vet ./...
-	$(GO) -C bench/rivals vet ./...
-	$(GO) -C examples vet ./...
-	bin/staticcheck ./...
+	$(GO) vet work
+	$(alone) -C tools vet ./...
+	$(alone) -C bench/rivals vet ./...
+	bin/staticcheck work
 	@! $(GO) list -deps ./cmd/menagerie | grep -qx testing || { echo "cmd/menagerie links package testing" >&2; exit 1; }
 	bin/typecheck darwin windows
 
@@ -211,13 +213,13 @@ network:
 
 # Built rather than run by "go tool", which would want the tools in the root module's go.mod.
 bin/staticcheck: tools/go.mod tools/go.sum
-	$(GO) -C tools build -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+	$(alone) -C tools build -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
 	@touch $@
 
 bin/benchcompare: tools/go.mod tools/go.sum $(wildcard tools/benchcompare/*.go)
-	$(GO) -C tools build -o ../bin/benchcompare ./benchcompare
+	$(alone) -C tools build -o ../bin/benchcompare ./benchcompare
 	@touch $@
 
 bin/typecheck: tools/go.mod tools/go.sum tools/typecheck/main.go
-	$(GO) -C tools build -o ../bin/typecheck ./typecheck
+	$(alone) -C tools build -o ../bin/typecheck ./typecheck
 	@touch $@

@@ -8,14 +8,9 @@ require (
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/petermattis/goid v0.0.0-20260820044319-269ab09b5261
 	github.com/robfig/cron/v3 v3.0.1
-	github.com/spf13/cobra v1.10.2
-	github.com/spf13/pflag v1.0.9
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/sync v0.24.0
 	pgregory.net/rapid v1.3.0
 )
 
-require (
-	github.com/inconshreveable/mousetrap v1.1.0 // indirect
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
-)
+require go.yaml.in/yaml/v3 v3.0.5 // indirect

@@ -30,7 +30,9 @@ func TestEachExampleRunsToItsEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, mains, len(ends), "each example has its last line here")
 	for name, end := range ends {
-		if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil && os.Getenv("MENAGERIE_EXAMPLES") != "all" {
+		_, err := os.Stat(filepath.Join(name, "go.mod"))
+		own := err == nil
+		if own && os.Getenv("MENAGERIE_EXAMPLES") != "all" {
 			continue // it is a module of its own, with much to compile: "make examples" runs it
 		}
 		t.Run(name, func(t *testing.T) {
@@ -39,6 +41,9 @@ func TestEachExampleRunsToItsEnd(t *testing.T) {
 			defer cancel()
 			run := exec.CommandContext(ctx, "go", "run", ".")
 			run.Dir = name
+			if own {
+				run.Env = append(os.Environ(), "GOWORK=off")
+			}
 			out, err := run.CombinedOutput()
 			require.NoError(t, err, "%s", out)
 			require.Contains(t, string(out), end)

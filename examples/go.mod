@@ -3,8 +3,6 @@ module github.com/go-menagerie/menagerie/examples
 
 go 1.26.0
 
-replace github.com/go-menagerie/menagerie => ..
-
 require (
 	github.com/go-menagerie/menagerie v0.0.0
 	github.com/go-zookeeper/zk v1.0.4

@@ -27,7 +27,7 @@ func main() {
 				packages.NeedDeps | packages.NeedTypes,
 			Env:   append(os.Environ(), "GOOS="+goos, "CGO_ENABLED=0"),
 			Tests: true,
-		}, "./...")
+		}, "work")
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "typecheck: %s: %v\n", goos, err)
 			code = 1
