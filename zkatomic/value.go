@@ -101,7 +101,7 @@ func (v *Value[T]) compareAndSwap(ctx context.Context, old, new T) (bool, error)
 // written, and no Watch is woken.
 func (v *Value[T]) Update(ctx context.Context, f func(old T, ok bool) (T, error)) (T, error) {
 	u := &update[T]{v: v.made(), f: f}
-	err := v.cell.At.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error { return v.cell.Change(ctx, e, u) })
+	err := v.cell.At.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error { return v.cell.Change(ctx, e, u) })
 	switch {
 	case errors.Is(err, errOfUser):
 		err = errs.Settled(u.err)

@@ -15,12 +15,8 @@ import (
 // Cache is a copy of a map in the memory of this process, which follows the map until Close. Load, Len, All and Age make no
 // requests and do not block. It is safe for use by many goroutines.
 //
-// The copy lags behind the servers by the way of an event and of a read. Without a connection it stays as it is, and Age
-// grows; with the next connection it catches up. It need not show what this process has just stored. For a decision that must
-// rest on the newest value, use the methods of [Map].
-//
-// Values are decoded once, and all who ask are given the same: what a value points to, such as its slices and maps, must
-// not be changed.
+// The copy lags a little behind the servers, and need not show what this process has just stored. Without a connection it
+// stays as it is, and Age grows. Values are decoded once and shared: do not change what they point to.
 type Cache[K comparable, V any] struct {
 	m    *Map[K, V]
 	stop context.CancelFunc
@@ -38,11 +34,9 @@ type item[K comparable, V any] struct {
 	v V
 }
 
-// Cached returns a copy of the map. It blocks until everything that is there has been read, or ctx ends; what ctx does later
+// Cached returns a copy of the map. It blocks until everything that is there has been read, or ctx ends; after that ctx
 // does not matter. If an entry cannot be decoded, the error names its node. An entry that cannot be decoded later is
-// left out, and the session's logger is told. If the session is closed or lost for good, the copy stays as it is.
-//
-// It costs what [Map.Watch] costs. The copy takes the memory of keys and values, and some 300 bytes for each key.
+// left out, and logged. When the session is closed, the copy stays as it is. The requests are those that [Map.Watch] makes.
 func (m *Map[K, V]) Cached(ctx context.Context) (*Cache[K, V], error) {
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c := &Cache[K, V]{
@@ -50,23 +44,22 @@ func (m *Map[K, V]) Cached(ctx context.Context) (*Cache[K, V], error) {
 		entries: map[string]item[K, V]{}, behind: true, feeds: map[*feed[K, V]]struct{}{},
 	}
 	loaded := make(chan error, 1)
-	if err := m.at.Misuse(); err != nil {
-		stop()
-		return nil, errs.Wrap("cache", m.at.Path, err)
+	err := m.at.Misuse()
+	if err == nil && !m.at.Spawn(func() { c.run(following, loaded) }) {
+		err = zksync.ErrClosed
 	}
-	if !m.at.Spawn(func() { c.run(following, loaded) }) {
+	if err != nil {
 		stop()
-		return nil, errs.Wrap("cache", m.at.Path, zksync.ErrClosed)
+		return nil, m.at.Named("cache", err)
 	}
-	var err error
 	select {
 	case err = <-loaded:
 	case <-ctx.Done():
-		err = errs.Wrap("cache", m.at.Path, errs.OfContext(ctx))
+		err = errs.OfContext(ctx)
 	}
 	if err != nil {
 		c.Close()
-		return nil, err
+		return nil, m.at.Named("cache", err)
 	}
 	return c, nil
 }
@@ -78,9 +71,8 @@ func (c *Cache[K, V]) run(ctx context.Context, loaded chan<- error) {
 	for ev, err := range c.m.t.Follow(ctx, "cache") {
 		var ch Change[K, V]
 		if err == nil && ev.Is {
-			if ch, err = c.m.changeOf(ev); err != nil {
-				err = errs.Wrap("cache", c.m.at.Path, err)
-			}
+			ch, err = c.m.changeOf(ev)
+			err = c.m.at.Named("cache", err)
 		}
 		switch {
 		case err != nil && !begun:
@@ -114,7 +106,7 @@ func (c *Cache[K, V]) unreadable(ctx context.Context, ev table.Event, err error)
 	}
 }
 
-// changed applies a change, and tells it to those who listen. What is not in the copy need not be removed from it.
+// changed applies a change, and gives it to the loops. What is not in the copy need not be removed from it.
 func (c *Cache[K, V]) changed(text string, ch Change[K, V]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,7 +131,7 @@ func (c *Cache[K, V]) current() {
 	c.behind = false
 }
 
-// interrupted notes that changes are not heard of. The last one may have been missed since the last answer.
+// interrupted notes that changes are not heard of. One may have been missed since the last answer.
 func (c *Cache[K, V]) interrupted() {
 	heard := c.heard()
 	c.mu.Lock()
@@ -194,8 +186,8 @@ func (c *Cache[K, V]) All() iter.Seq2[K, V] {
 }
 
 // Age is how old the copy may be. It is 0 while changes are heard of. Without a connection, and while the copy catches up
-// after that, it is the time since the last request that the servers have answered. A connection that
-// is silent is found out after half a session timeout; then Age tells the whole time.
+// after that, it is the time since the last request that the servers have answered. A silent connection is noticed
+// after half a session timeout.
 func (c *Cache[K, V]) Age() time.Duration {
 	c.mu.RLock()
 	behind, since := c.behind, c.since
@@ -210,9 +202,9 @@ func (c *Cache[K, V]) Age() time.Duration {
 	return 0
 }
 
-// Changes is a loop over what changes in the copy. It begins with what is in it, as a Put for each key, so nothing is missed
-// between a look at the copy and the loop. If a key changes again before its change was told, only the last state is told. The
-// loop waits for the next change, and ends with Close, or when the session is closed. It costs nothing on the servers.
+// Changes is a loop over what changes in the copy. It begins with what is in it, as a Put for each key. If a key changes again
+// before the loop has its change, only the last state comes. The loop ends with Close, or when the session is closed. It makes
+// no requests.
 func (c *Cache[K, V]) Changes() iter.Seq[Change[K, V]] {
 	return func(yield func(Change[K, V]) bool) {
 		f := &feed[K, V]{latest: map[string]Change[K, V]{}, come: make(chan struct{}, 1)}
@@ -246,19 +238,19 @@ func (c *Cache[K, V]) Changes() iter.Seq[Change[K, V]] {
 	}
 }
 
-// Close ends the copy, which stays as it is, and the loops over its changes. It waits until nothing is read any more. It may
-// be called more than once.
+// Close ends the copy, which stays as it is, and the loops over its changes. It waits until nothing is read any more.
+// Further calls have no effect.
 func (c *Cache[K, V]) Close() {
 	c.stop()
 	<-c.over
 }
 
-// feed is what a loop over the changes has not told yet: the last state of each key, in the order of the first change.
+// feed is what a loop over the changes has yet to give: the last state of each key, in the order of the first change.
 type feed[K comparable, V any] struct {
 	mu     sync.Mutex
 	order  []string
 	latest map[string]Change[K, V]
-	come   chan struct{} // has a value when there may be something to tell
+	come   chan struct{} // has a value when there may be something to give
 }
 
 func (f *feed[K, V]) add(text string, ch Change[K, V]) {

@@ -10,23 +10,18 @@ import (
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/table"
-	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
 // Map is a map that many processes share. Its methods are those of sync.Map, with a context and an error, and some of
 // java.util.concurrent's ConcurrentMap. It is safe for use by many goroutines.
 //
-// All methods block until the servers answer or ctx ends; then the error wraps the context's error. Disconnects and lost
-// sessions delay them. If the session is closed, the error is zksync.ErrClosed. If the path has the nodes of another type,
-// a key or a value cannot be encoded, or does not fit into a request, it is zksync.ErrMisuse. If somebody has
-// removed nodes of the map by hand, it is zksync.ErrBroken. If it is not known whether a change was made, the error satisfies
-// zksync.Ambiguous; the other errors of a method that changes one key mean that nothing was changed. If the data of an
-// entry cannot be decoded, the error names its node.
-//
-// The requests of each method are those after the first use of an object, which costs one more, and
-// some to make the map. Where another process changes the same key at the same time, or removes keys, there may be more.
-type Map[K comparable, V any] struct {
+// The error is zksync.ErrMisuse if a key or a value cannot be encoded or does not fit into a request, and zksync.ErrBroken if
+// nodes of the map were removed externally. If the data of an entry cannot be decoded, the error names its node.
+type Map[K comparable, V any] struct{ keyed[K] }
+
+// keyed is what a map and a set have in common.
+type keyed[K comparable] struct {
 	at   *session.Access
 	t    *table.Table
 	keys codec.Keys[K]
@@ -35,16 +30,17 @@ type Map[K comparable, V any] struct {
 // New names a map by a path of its own, which is made when the map is first changed. K is a string type, an
 // integer type, or a type with the methods of encoding.TextMarshaler and TextUnmarshaler. Values are JSON, unless
 // zksync.WithCodec says otherwise. All processes must use the same types and the same codec.
-//
-// New does no I/O. The first call reports a malformed path, another type K, a nil session, or an option that does not
-// belong to a map as zksync.ErrMisuse.
 func New[K comparable, V any](s *zksync.Session, path string, opts ...zksync.Option) *Map[K, V] {
-	m := &Map[K, V]{at: session.NewValueAccess((*session.Session)(s), path, opts)}
-	m.t, m.keys = keyed[K](m.at, layout.Map)
-	return m
+	return &Map[K, V]{newKeyed[K](session.NewValueAccess((*session.Session)(s), path, opts), layout.Map)}
 }
 
-// made is m, which New has made. Of a zero or nil value it panics.
+func newKeyed[K comparable](at *session.Access, kind string) keyed[K] {
+	keys, err := codec.KeysOf[K]()
+	at.Refuse(err)
+	return keyed[K]{at, table.New(at, kind), keys}
+}
+
+// made is m, which New has made. For a zero or nil value it panics.
 func (m *Map[K, V]) made() *Map[K, V] {
 	if m == nil || m.at == nil {
 		panic(errs.Unmade("a Map", "New"))
@@ -52,34 +48,26 @@ func (m *Map[K, V]) made() *Map[K, V] {
 	return m
 }
 
-// keyed is a table with the rules for its keys.
-func keyed[K comparable](at *session.Access, kind string) (*table.Table, codec.Keys[K]) {
-	keys, err := codec.KeysOf[K]()
-	at.Refuse(err)
-	return table.New(at, kind), keys
+// key encodes a key. After a misuse of the constructor there may be no rules for that, and the call reports the misuse.
+func (m *keyed[K]) key(k K) (key table.Key) {
+	if m.at.Misuse() == nil {
+		key.Text, key.Err = m.keys.Encode(k)
+	}
+	return key
 }
 
-// of runs f for one key, in the present session, and again in the next one if that ends. If there is no such map,
-// it does not run f.
-func of[K comparable](ctx context.Context, t *table.Table, at *session.Access, keys codec.Keys[K], op string, need table.Need, k K,
-	f func(ctx context.Context, e *zkconn.Epoch, key string) error) error {
-	if err := at.Misuse(); err != nil { // there may be no rules for the keys
-		return errs.Wrap(op, at.Path, err)
-	}
-	key, err := keys.Encode(k)
+// decodeKey decodes a key. The error names the node.
+func (m *keyed[K]) decodeKey(key, node string) (K, error) {
+	k, err := m.keys.Decode(key)
 	if err != nil {
-		return errs.Wrap(op, at.Path, err)
+		err = errors.Join(table.NotAKey(node), err)
 	}
-	return t.Of(ctx, op, need, key, func(ctx context.Context, e *zkconn.Epoch) error { return f(ctx, e, key) })
+	return k, err
 }
 
-func (m *Map[K, V]) of(ctx context.Context, op string, need table.Need, k K, f func(ctx context.Context, e *zkconn.Epoch, key string) error) error {
-	return of(ctx, m.t, m.at, m.keys, op, need, k, f)
-}
-
-// encode encodes a value for a request that changes the entry of a key.
-func (m *Map[K, V]) encode(key string, v V) ([]byte, error) {
-	return codec.Encode(m.at.Settings.Codec, v, m.t.Room(key))
+// encode encodes a value for a request that changes the entry.
+func (m *Map[K, V]) encode(p *table.Place, v V) ([]byte, error) {
+	return codec.Encode(m.at.Settings.Codec, v, p.Room())
 }
 
 // decode decodes the value of an entry that is there.
@@ -87,12 +75,12 @@ func (m *Map[K, V]) decode(found table.Entry) (V, error) {
 	return codec.Decode[V](m.at.Settings.Codec, found.Data, found.Node)
 }
 
-// Load returns the value of a key; ok is false if there is none. It is what the session's server knows: never older than
-// what this session has seen or written before. What another session has just changed may arrive a moment later, as long as a
-// server can lag behind. To read the newest value, use Update or LoadOrStore. It costs one request.
+// Load returns the value of a key; ok is false if there is none. It returns what the session's server knows: never older than
+// what this session has seen or written before, but a recent change by another session may be missing. To read the newest
+// value, use Update or LoadOrStore.
 func (m *Map[K, V]) Load(ctx context.Context, k K) (v V, ok bool, err error) {
-	err = m.made().of(ctx, "load", table.FromHere, k, func(ctx context.Context, e *zkconn.Epoch, key string) error {
-		found, err := m.t.Get(ctx, e, key)
+	err = m.made().t.Of(ctx, "load", table.FromHere, m.key(k), func(p *table.Place) error {
+		found, err := p.Get()
 		if err != nil || !found.There {
 			return err
 		}
@@ -103,26 +91,25 @@ func (m *Map[K, V]) Load(ctx context.Context, k K) (v V, ok bool, err error) {
 	return v, ok, err
 }
 
-// Store sets the value of a key, whatever there is. It costs one request if the key is there, and two if it is not.
+// Store sets the value of a key, whatever there is. A new key costs one request more.
 func (m *Map[K, V]) Store(ctx context.Context, k K, v V) error {
-	return m.made().of(ctx, "store", table.ToExist, k, func(ctx context.Context, e *zkconn.Epoch, key string) error {
-		data, err := m.encode(key, v)
+	return m.made().t.Of(ctx, "store", table.ToExist, m.key(k), func(p *table.Place) error {
+		data, err := m.encode(p, v)
 		if err != nil {
 			return err
 		}
-		return m.t.Store(ctx, e, key, data)
+		return p.Store(data)
 	})
 }
 
-// LoadOrStore returns the value of a key, with loaded true. If there is none, it stores v and returns that. It
-// costs one request if it stores, one more for the first key of a bucket, and two if it loads.
+// LoadOrStore returns the value of a key, with loaded true. If there is none, it stores v and returns that.
 func (m *Map[K, V]) LoadOrStore(ctx context.Context, k K, v V) (actual V, loaded bool, err error) {
-	err = m.made().of(ctx, "load-or-store", table.ToExist, k, func(ctx context.Context, e *zkconn.Epoch, key string) error {
-		data, err := m.encode(key, v)
+	err = m.made().t.Of(ctx, "load-or-store", table.ToExist, m.key(k), func(p *table.Place) error {
+		data, err := m.encode(p, v)
 		if err != nil {
 			return err
 		}
-		found, err := m.t.LoadOrCreate(ctx, e, key, data)
+		found, err := p.LoadOrCreate(data)
 		switch {
 		case err != nil:
 		case found.There:
@@ -136,117 +123,87 @@ func (m *Map[K, V]) LoadOrStore(ctx context.Context, k K, v V) (actual V, loaded
 	return actual, loaded, err
 }
 
-// LoadAndDelete removes a key and returns the value that it had; loaded is false if there was none. It costs two requests,
-// and three if there is none.
+// LoadAndDelete removes a key and returns the value that it had; loaded is false if there was none.
 func (m *Map[K, V]) LoadAndDelete(ctx context.Context, k K) (v V, loaded bool, err error) {
-	err = m.made().change(ctx, "load-and-delete", table.FromLeader, k, func(_ string, found table.Entry) (d table.Decision, err error) {
-		var none V
-		if v, loaded = none, found.There; !loaded {
-			return d, nil
+	return m.made().exchange(ctx, "load-and-delete", table.FromLeader, k, false, func(_ *table.Place, _ V, there bool) (d table.Decision, err error) {
+		if there {
+			d.Do = table.Drop
 		}
-		v, err = m.decode(found)
-		return table.Decision{Do: table.Drop}, err
+		return d, nil
 	})
-	if err != nil {
-		var none V
-		return none, false, err
-	}
-	return v, loaded, nil
 }
 
-// Delete removes a key, if it is there. It costs one request.
+// Delete removes a key, if it is there.
 func (m *Map[K, V]) Delete(ctx context.Context, k K) error {
-	return m.made().of(ctx, "delete", table.FromLeader, k, func(ctx context.Context, e *zkconn.Epoch, key string) error {
-		_, err := m.t.Remove(ctx, e, key)
+	return m.made().t.Of(ctx, "delete", table.FromLeader, m.key(k), func(p *table.Place) error {
+		_, err := p.Remove()
 		return err
 	})
 }
 
-// Swap sets the value of a key and returns the one before; loaded is false if there was none. It costs two requests.
+// Swap sets the value of a key and returns the previous one; loaded is false if there was none.
 func (m *Map[K, V]) Swap(ctx context.Context, k K, v V) (previous V, loaded bool, err error) {
-	err = m.made().change(ctx, "swap", table.ToExist, k, func(key string, found table.Entry) (table.Decision, error) {
-		data, err := m.encode(key, v)
-		if err != nil {
-			return table.Decision{}, err
-		}
-		var none V
-		if previous, loaded = none, found.There; loaded {
-			previous, err = m.decode(found)
-		}
+	return m.made().exchange(ctx, "swap", table.ToExist, k, false, func(p *table.Place, _ V, _ bool) (table.Decision, error) {
+		data, err := m.encode(p, v)
 		return table.Decision{Do: table.Put, Data: data}, err
 	})
-	if err != nil {
-		var none V
-		return none, false, err
-	}
-	return previous, loaded, nil
 }
 
 // CompareAndSwap sets the value of a key to new if it is old, and reports whether it did. Values are equal if
-// they are encoded as the same bytes. It costs two requests, and three if the value is another one.
+// they are encoded as the same bytes.
 func (m *Map[K, V]) CompareAndSwap(ctx context.Context, k K, old, new V) (swapped bool, err error) {
-	return m.made().compareAnd(ctx, "compare-and-swap", k, old, func(key string) (table.Decision, error) {
-		data, err := m.encode(key, new)
+	return m.made().compareAnd(ctx, "compare-and-swap", k, old, func(p *table.Place) (table.Decision, error) {
+		data, err := m.encode(p, new)
 		return table.Decision{Do: table.Put, Data: data}, err
 	})
 }
 
-// CompareAndDelete removes a key if its value is old, and reports whether it did. It costs as much as CompareAndSwap.
+// CompareAndDelete removes a key if its value is old, and reports whether it did: see [Map.CompareAndSwap].
 func (m *Map[K, V]) CompareAndDelete(ctx context.Context, k K, old V) (deleted bool, err error) {
-	return m.made().compareAnd(ctx, "compare-and-delete", k, old, func(string) (table.Decision, error) { return table.Decision{Do: table.Drop}, nil })
+	return m.made().compareAnd(ctx, "compare-and-delete", k, old, func(*table.Place) (table.Decision, error) { return table.Decision{Do: table.Drop}, nil })
 }
 
-func (m *Map[K, V]) compareAnd(ctx context.Context, op string, k K, old V, then func(key string) (table.Decision, error)) (equal bool, err error) {
-	err = m.change(ctx, op, table.FromLeader, k, func(key string, found table.Entry) (table.Decision, error) {
-		want, err := m.encode(key, old)
+func (m *Map[K, V]) compareAnd(ctx context.Context, op string, k K, old V, then func(p *table.Place) (table.Decision, error)) (equal bool, err error) {
+	err = m.t.Of(ctx, op, table.FromLeader, m.key(k), func(p *table.Place) error {
+		want, err := m.encode(p, old)
 		if err != nil {
-			return table.Decision{}, err
+			return err
 		}
-		if equal = found.There && bytes.Equal(want, found.Data); !equal {
-			return table.Decision{}, nil
-		}
-		return then(key)
+		return p.Change(false, func(found table.Entry) (table.Decision, error) {
+			if equal = found.There && bytes.Equal(want, found.Data); !equal {
+				return table.Decision{}, nil
+			}
+			return then(p)
+		})
 	})
 	return equal && err == nil, err
 }
 
-// Update sets the value of a key to what f returns for the present one; ok is false if there is none. If f returns keep
-// false, the key is removed, and Update returns the zero value. f may run again, if the key was changed meanwhile, or in
-// the next session. An error of f ends the call, and nothing is written. f is given what was there at an instant of the call.
-//
-// It costs three requests: f must not decide by an old value, so a sync comes first.
+// Update sets the value of a key to what f returns for the present one, and returns that; ok is false if there is none. If f
+// returns keep false, the key is removed, and Update returns the zero value. f may run again, if the key was changed
+// meanwhile, or in the next session. An error of f ends the call, and nothing is written. f is given what was there at an
+// instant of the call: that needs one request more.
 func (m *Map[K, V]) Update(ctx context.Context, k K, f func(old V, ok bool) (new V, keep bool, err error)) (V, error) {
-	var result V
+	var result, none V
 	var failed error // of f
-	err := m.made().of(ctx, "update", table.ToExist, k, func(ctx context.Context, e *zkconn.Epoch, key string) error {
-		return m.t.Change(ctx, e, key, true, func(found table.Entry) (d table.Decision, err error) {
-			var old V
-			if found.There {
-				if old, err = m.decode(found); err != nil {
-					return d, err
-				}
-			}
-			v, keep, err := f(old, found.There)
-			switch failed = err; {
-			case err != nil:
-				return d, errOfUser
-			case keep:
-				result, d.Do = v, table.Put
-				d.Data, err = m.encode(key, v)
-				return d, err
-			case found.There:
-				d.Do = table.Drop
-			}
-			var none V
-			result = none
-			return d, nil
-		})
+	_, _, err := m.made().exchange(ctx, "update", table.ToExist, k, true, func(p *table.Place, old V, there bool) (d table.Decision, err error) {
+		v, keep, err := f(old, there)
+		result = none
+		switch failed = err; {
+		case err != nil:
+			err = errOfUser
+		case keep:
+			result, d.Do = v, table.Put
+			d.Data, err = m.encode(p, v)
+		case there:
+			d.Do = table.Drop
+		}
+		return d, err
 	})
 	if failed != nil { // also if ctx has ended meanwhile
-		err = errs.Wrap("update", m.at.Path, errs.Settled(failed))
+		err = m.at.Named("update", errs.Settled(failed))
 	}
 	if err != nil {
-		var none V
 		return none, err
 	}
 	return result, nil
@@ -255,9 +212,23 @@ func (m *Map[K, V]) Update(ctx context.Context, k K, f func(old V, ok bool) (new
 // errOfUser means that a function of the user has failed. Its error must not be taken for one of the servers.
 var errOfUser = errors.New("the function failed")
 
-// change is table.change for one key, whose text decide is given, too.
-func (m *Map[K, V]) change(ctx context.Context, op string, need table.Need, k K, decide func(key string, found table.Entry) (table.Decision, error)) error {
-	return m.of(ctx, op, need, k, func(ctx context.Context, e *zkconn.Epoch, key string) error {
-		return m.t.Change(ctx, e, key, false, func(found table.Entry) (table.Decision, error) { return decide(key, found) })
+// exchange makes a change that depends on the value, and returns the value before it: see [table.Place.Change].
+func (m *Map[K, V]) exchange(ctx context.Context, op string, need table.Need, k K, sure bool,
+	decide func(p *table.Place, old V, there bool) (table.Decision, error)) (old V, there bool, err error) {
+	var none V
+	err = m.t.Of(ctx, op, need, m.key(k), func(p *table.Place) error {
+		return p.Change(sure, func(found table.Entry) (d table.Decision, err error) {
+			if old, there = none, found.There; there {
+				old, err = m.decode(found)
+			}
+			if err == nil {
+				d, err = decide(p, old, there)
+			}
+			return d, err
+		})
 	})
+	if err != nil {
+		return none, false, err
+	}
+	return old, there, nil
 }

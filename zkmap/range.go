@@ -2,9 +2,7 @@ package zkmap
 
 import (
 	"context"
-	"errors"
 
-	"github.com/go-menagerie/menagerie/internal/codec"
 	"github.com/go-menagerie/menagerie/internal/table"
 )
 
@@ -13,18 +11,16 @@ import (
 func (m *Map[K, V]) Len(ctx context.Context) (int, error) { return m.made().t.Len(ctx) }
 
 // Clear removes all keys that are there when it begins. It is not one change: it removes at most 500 keys, all of one bucket, in
-// one transaction. If it fails, some of the keys may be removed. It costs two requests, and two or more for each bucket.
+// one transaction. If it fails, some of the keys may be removed.
 func (m *Map[K, V]) Clear(ctx context.Context) error { return m.made().t.Clear(ctx) }
 
-// Range calls f for each key, in no order, until f returns false. Each key is told once, if it is there at all during the
-// call, with the value that it had at some moment of the call; a key that comes or goes meanwhile may be told or
-// not. So it is not a snapshot of all. f may change the map, also the key that it is given.
-//
-// If a key or a value cannot be decoded, Range ends with an error that names the node. It costs two requests, one for each
-// bucket, and one for each key; up to 64 reads are under way at one time.
+// Range calls f for each key, in no order, until f returns false. A key that is there during the whole call is passed
+// once, with the value that it had at some moment of the call; a key that comes or goes meanwhile may be passed or
+// not. f may change the map. If a key or a value cannot be decoded, Range ends with an error that names the node.
+// It costs two requests, one for each bucket, and one for each key.
 func (m *Map[K, V]) Range(ctx context.Context, f func(k K, v V) bool) error {
 	return m.made().t.Each(ctx, "range", true, func(key string, found table.Entry) error {
-		k, err := decodeKey(m.keys, key, found.Node)
+		k, err := m.decodeKey(key, found.Node)
 		if err != nil {
 			return err
 		}
@@ -34,13 +30,4 @@ func (m *Map[K, V]) Range(ctx context.Context, f func(k K, v V) bool) error {
 		}
 		return err
 	})
-}
-
-// decodeKey decodes a key. The error says to which node it belongs.
-func decodeKey[K comparable](of codec.Keys[K], key, path string) (K, error) {
-	k, err := of.Decode(key)
-	if err != nil {
-		err = errors.Join(table.NotAKey(path), err)
-	}
-	return k, err
 }

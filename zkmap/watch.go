@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 
-	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/table"
 )
 
@@ -25,18 +24,13 @@ type Change[K comparable, V any] struct {
 	Value V
 }
 
-// Watch is a loop over the changes of the map. It begins with what is there, as a Put for each key. If a key changes again before
-// its change was read, only the last state is told. What is told adds up to what is on the servers, through
-// disconnects and lost sessions, and nothing is told twice that has not changed. The changes of one key come in their order; those of
-// different keys may come in another order.
+// Watch is a loop over the changes of the map. It begins with what is there, as a Put for each key. Applied in order, the
+// changes give the state on the servers, through disconnects and lost sessions. If a key changes again before
+// its change was read, only its last state comes. Changes of different keys may come in another order than they were made.
 //
-// The loop waits for the next change until ctx ends. Then, or if the session is closed or the path is that of another type, the
-// last error is told. An entry that cannot be decoded is told as an error that names its node, and the loop goes on. The
-// body may use the map.
-//
-// It costs a request for each key at the beginning, and a few for each bucket; then one for each change, and two for a
-// removal. After a lost connection it costs one for each key. The servers hold one watch for it, if they are of version 3.6 or later
-// and the connection is ours; otherwise two for each key, and twice the requests.
+// The loop ends with ctx, whose error comes last. An entry that cannot be decoded is an error that names its node, and the loop
+// goes on. It costs a request for each key at the beginning and after a lost connection, then one for each change, and two for a
+// removal; twice that with servers before 3.6.
 func (m *Map[K, V]) Watch(ctx context.Context) iter.Seq2[Change[K, V], error] {
 	return func(yield func(Change[K, V], error) bool) {
 		for ev, err := range m.made().t.Follow(ctx, "watch") {
@@ -47,7 +41,7 @@ func (m *Map[K, V]) Watch(ctx context.Context) iter.Seq2[Change[K, V], error] {
 				}
 				c, err = m.changeOf(ev)
 			}
-			if !yield(c, errs.Wrap("watch", m.at.Path, err)) {
+			if !yield(c, m.at.Named("watch", err)) {
 				return
 			}
 		}
@@ -56,7 +50,7 @@ func (m *Map[K, V]) Watch(ctx context.Context) iter.Seq2[Change[K, V], error] {
 
 // changeOf decodes the change of an entry.
 func (m *Map[K, V]) changeOf(ev table.Event) (c Change[K, V], err error) {
-	k, err := decodeKey(m.keys, ev.Key, ev.Node)
+	k, err := m.decodeKey(ev.Key, ev.Node)
 	if err != nil {
 		return c, err
 	}

@@ -150,7 +150,7 @@ func (c *Cell) learn(s state) {
 
 // Load reads the content. It makes nothing.
 func (c *Cell) Load(ctx context.Context) (now Content, err error) {
-	err = c.At.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	err = c.At.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
 		for again := false; ; again = true {
 			s, there, err := c.look(ctx, e)
 			if now = s.Content; err != nil || there {
@@ -183,7 +183,7 @@ func (c *Cell) present(ctx context.Context, e *zkconn.Epoch) (state, error) {
 
 // Make makes the nodes if nobody has, and has this server catch up with what this object knows.
 func (c *Cell) Make(ctx context.Context) error {
-	return c.At.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	return c.At.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
 		_, err := c.fresh(ctx, e)
 		return err
 	})

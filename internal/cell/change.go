@@ -14,8 +14,100 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// write makes next the content, if the state is still was; or whatever the state is, if next does not depend on it.
-func (c *Cell) write(ctx context.Context, e *zkconn.Epoch, was state, next Next, pass *gate.Pass) error {
+// Plan computes a change.
+type Plan interface {
+	// Compute returns what comes after now; with an error it is not written. It is called again after a refusal. current
+	// says that now was read after a refusal, and that the change began before that. Without it, if nothing must be
+	// written, the servers are asked whether now is still the content.
+	Compute(now Content, current bool) (Next, error)
+	// Unwritten is called when nothing was written, and nothing of this attempt will be written later.
+	Unwritten()
+}
+
+// Next is what a change makes of the content.
+type Next struct {
+	Content
+	Write bool // it must be written
+	Blind bool // it is the same whatever the content is now
+}
+
+// Change makes a change that is computed from the value. At first it sends what it has computed from the newest state
+// that it knows. If the servers refuse that, it reads, and computes again; and at last in its turn: see package gate.
+func (c *Cell) Change(ctx context.Context, e *zkconn.Epoch, p Plan) error {
+	s, err := c.present(ctx, e)
+	if err != nil {
+		return err
+	}
+	pass := c.gate.Pass(ctx, e)
+	defer pass.Leave()
+	for refused := false; pass.Next(unchecked(s)); refused = true {
+		current := refused && !pass.Anew && pass.Epoch == e // see Plan
+		if e = pass.Epoch; refused || pass.Anew {
+			if s, err = c.fresh(ctx, e); err != nil {
+				return err
+			}
+		}
+		var next Next
+		var failed error
+		pass.While(func() { next, failed = p.Compute(s.Content, current) })
+		if next.Write = next.Write && failed == nil; next.Write && !next.Blind && next.Content.equal(s.Content) {
+			next.Write = false // no watcher need be woken
+			p.Unwritten()
+		}
+		switch {
+		case !next.Write && current:
+			return failed
+		case !next.Write:
+			if err = c.confirm(ctx, e, s); err == nil {
+				return failed
+			}
+		case unchecked(s) && !next.Blind && !pass.Closed():
+			err = gate.ErrRefused
+		default:
+			err = c.write(pass, s, next)
+		}
+		if err != nil && !errs.Ambiguous(err) {
+			p.Unwritten()
+		}
+		pass.Err = err
+	}
+	return pass.Err
+}
+
+// write makes next the content, together with what the type wants to write in addition, if the state is still was; or
+// whatever the state is, if next does not depend on it.
+func (c *Cell) write(pass *gate.Pass, was state, next Next) error {
+	written := func() {}
+	if c.Spare != nil {
+		next.Content, written = c.Spare(next.Content)
+	}
+	ops := c.ops(was, next)
+	res, err := c.At.Apply(pass.Context, pass.Epoch, c.writers(), pass.With(ops)...)
+	res, err = pass.Outcome(len(ops), res, err)
+	switch {
+	case record.Conflict(err):
+		return gate.ErrRefused
+	case errors.Is(err, zk.ErrNoNode): // the directory of the writers
+		now, there, err := c.look(pass.Context, pass.Epoch)
+		if err == nil && there && now.founded == was.founded {
+			return errRemoved
+		}
+		return cmp.Or(err, gate.ErrRefused)
+	case err != nil:
+		return err
+	}
+	// Without an answer the version is this one at least. If it is a later one, a change that is computed from this is refused.
+	now := state{next.Content, zkconn.NextVersion(was.version), was.founded}
+	if len(res) > 0 && res[0].Stat != nil {
+		now.version, now.founded = res[0].Stat.Version, res[0].Stat.Czxid
+	}
+	c.learn(now)
+	written()
+	return nil
+}
+
+// ops are the operations that write the content. The first one sets the data.
+func (c *Cell) ops(was state, next Next) []any {
 	set := &zk.SetDataRequest{Path: c.Node(), Data: next.Data, Version: was.version}
 	if next.Blind {
 		set.Version = -1
@@ -29,34 +121,15 @@ func (c *Cell) write(ctx context.Context, e *zkconn.Epoch, was state, next Next,
 	case next.Blind && next.OK && c.empty: // the servers refuse it if there is no value any more
 		ops = append(ops, &zk.CreateRequest{Path: c.absent(), Acl: c.At.ACL()}, &zk.DeleteRequest{Path: c.absent(), Version: -1})
 	}
-	res, err := pass.Do(func(ops ...any) ([]zk.MultiResponse, error) { return c.At.Apply(ctx, e, c.writers(), ops...) }, ops...)
-	switch {
-	case record.Conflict(err):
-		return gate.ErrRefused
-	case errors.Is(err, zk.ErrNoNode): // the directory of the writers
-		now, there, err := c.look(ctx, e)
-		if err == nil && there && now.founded == was.founded {
-			return errRemoved
-		}
-		return cmp.Or(err, gate.ErrRefused)
-	case err != nil:
-		return err
-	}
-	// Without an answer this is the version at the least. If it is another one, a change that is computed from this is refused.
-	now := state{next.Content, zkconn.NextVersion(was.version), was.founded}
-	if len(res) > 0 && res[0].Stat != nil {
-		now.version, now.founded = res[0].Stat.Version, res[0].Stat.Czxid
-	}
-	c.learn(now)
-	return nil
+	return ops
 }
 
 // unchecked reports whether the servers cannot check the version of this state: after 4294967295 changes it is -1,
-// which they take for any. Whoever changes the value then closes the gate, so that there is one at a time.
+// which they take for any. A change then closes the gate, so that there is one at a time.
 func unchecked(s state) bool { return s.version == -1 }
 
 // confirm asks whether the state is still s. The request is refused by the leader, so a read after
-// the refusal tells at least what the leader knew then.
+// the refusal shows at least what the leader knew then.
 func (c *Cell) confirm(ctx context.Context, e *zkconn.Epoch, s state) error {
 	if unchecked(s) {
 		if err := record.Synced(ctx, e, c.Node()); err != nil {
@@ -64,91 +137,9 @@ func (c *Cell) confirm(ctx context.Context, e *zkconn.Epoch, s state) error {
 		}
 		return gate.ErrRefused
 	}
-	_, err := record.Transact(ctx, e, &zk.CheckVersionRequest{Path: c.Node(), Version: s.version})
+	_, err := node.Apply(ctx, e, &zk.CheckVersionRequest{Path: c.Node(), Version: s.version})
 	if record.Conflict(err) {
 		return gate.ErrRefused
-	}
-	return err
-}
-
-// Next is what a change makes of the content.
-type Next struct {
-	Content
-	Write bool // it must be written
-	Blind bool // it is the same whatever the content is now
-}
-
-// Plan computes a change.
-type Plan interface {
-	// Compute returns what comes after now; with an error it is not written. It is called again after a refusal. current
-	// says that now was read after a refusal, and that the change began before that. Without it, if nothing must be
-	// written, the servers are asked whether now is still the content.
-	Compute(now Content, current bool) (Next, error)
-	// Unwritten is called when nothing was written, and nothing of this attempt will be written later.
-	Unwritten()
-}
-
-// Change makes a change that is computed from the value. At first it sends what it has computed from the newest state
-// that it knows. If the servers refuse that, it reads, and computes again; and at last in its turn: see package gate.
-func (c *Cell) Change(ctx context.Context, e *zkconn.Epoch, p Plan) error {
-	s, err := c.present(ctx, e)
-	if err != nil {
-		return err
-	}
-	pass := c.gate.Pass()
-	defer pass.Leave()
-	for pace, refused := (node.Pace{Free: 4}), false; ; refused = true {
-		in, anew, err := pass.Next(ctx, e, unchecked(s))
-		if err != nil {
-			return err
-		}
-		current := refused && !anew && in == e // see Plan
-		if e = in; refused || anew {
-			if s, err = c.fresh(ctx, e); err != nil {
-				return err
-			}
-		}
-		var next Next
-		var failed error
-		pass.While(func() { next, failed = p.Compute(s.Content, current) })
-		if next.Write = next.Write && failed == nil; next.Write && !next.Blind && next.Content.equal(s.Content) {
-			next.Write = false // those who watch need not be woken
-			p.Unwritten()
-		}
-		switch {
-		case !next.Write && current:
-			return failed
-		case !next.Write:
-			if err = c.confirm(ctx, e, s); err == nil {
-				return failed
-			}
-		case unchecked(s) && !next.Blind && !pass.Closed():
-			err = gate.ErrRefused
-		default:
-			err = c.writeSpare(ctx, e, s, next, pass)
-		}
-		if err != nil && !errs.Ambiguous(err) {
-			p.Unwritten()
-		}
-		if !errors.Is(err, gate.ErrRefused) {
-			return err
-		}
-		pass.Refused()
-		if err := pace.Rest(ctx, e); err != nil {
-			return err
-		}
-	}
-}
-
-// writeSpare is write, and what the type wants to write in addition.
-func (c *Cell) writeSpare(ctx context.Context, e *zkconn.Epoch, was state, next Next, pass *gate.Pass) error {
-	written := func() {}
-	if c.Spare != nil {
-		next.Content, written = c.Spare(next.Content)
-	}
-	err := c.write(ctx, e, was, next, pass)
-	if err == nil {
-		written()
 	}
 	return err
 }

@@ -120,7 +120,7 @@ func (c *Cell) run() {
 
 		var err error
 		if len(b.calls) > 0 {
-			err = c.At.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error { return c.Change(ctx, e, b) })
+			err = c.At.Run(ctx, "", b.write)
 		}
 		cancel()
 		c.mu.Lock()
@@ -140,7 +140,9 @@ type batch struct {
 	cancel context.CancelFunc // ends the write, when nobody waits for it
 }
 
-// join takes those who wait into the batch. mu is held.
+func (b *batch) write(ctx context.Context, e *zkconn.Epoch) error { return b.c.Change(ctx, e, b) }
+
+// join takes the waiting calls into the batch. mu is held.
 func (b *batch) join() {
 	for _, k := range b.c.waiting {
 		if k.Served != nil && k.Served() {

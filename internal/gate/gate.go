@@ -64,9 +64,24 @@ const refusals = 2
 // Patience is how long a function of the user may take in its turn.
 const Patience = time.Second
 
-// Pass is the way of one change through the gate.
+// Pass is the way of one change through the gate: a loop of attempts.
+//
+//	p := g.Pass(ctx, e)
+//	defer p.Leave()
+//	for p.Next(false) {
+//		res, p.Err = apply(p.Epoch, p.With(ops)...)
+//		res, p.Err = p.Outcome(len(ops), res, p.Err)
+//	}
+//	return p.Err
 type Pass struct {
+	context.Context
+	Epoch *zkconn.Epoch // the session for the attempt
+	Anew  bool          // what the change depends on must be read again
+	Err   error         // of the newest attempt: after [ErrRefused] there is another one
+
 	g       *Gate
+	pace    node.Pace
+	begun   bool
 	refused int           // how often, since the beginning or since it has its turn
 	shut    bool          // the gate was found closed
 	turn    *queue.Ticket // nil outside the queue
@@ -74,41 +89,62 @@ type Pass struct {
 }
 
 // Pass begins a change. The caller must call Leave in the end.
-func (g *Gate) Pass() *Pass { return &Pass{g: g} }
+func (g *Gate) Pass(ctx context.Context, e *zkconn.Epoch) *Pass {
+	return &Pass{g: g, Context: ctx, Epoch: e, pace: node.Pace{Free: 4}}
+}
 
-// Next is called before each attempt. It waits for the turn, and closes the gate, when that is time; with alone at
-// once. It returns the session for the attempt, and whether what the change depends on must be read anew.
-func (p *Pass) Next(ctx context.Context, e *zkconn.Epoch, alone bool) (in *zkconn.Epoch, anew bool, err error) {
+// Next reports whether there is to be another attempt. It waits for the turn, and closes the gate, when that is time; with
+// alone at once.
+func (p *Pass) Next(alone bool) bool {
+	if p.begun {
+		if !errors.Is(p.Err, ErrRefused) {
+			return false
+		}
+		// If this pass had closed the gate, it was opened since, or the record was removed.
+		p.refused, p.closed = p.refused+1, false
+		if p.Err = p.pace.Rest(p.Context, p.Epoch); p.Err != nil {
+			return false
+		}
+	}
+	p.begun, p.Anew = true, false
+	p.Err = p.admit(alone)
+	return p.Err == nil
+}
+
+func (p *Pass) admit(alone bool) error {
 	for {
 		if p.turn == nil {
 			if !alone && !p.shut && p.refused < refusals && !p.g.wasContended() {
-				return e, anew, nil
+				return nil
 			}
-			others, err := p.queue(ctx)
+			others, err := p.queue()
 			if errors.As(err, new(*node.Refused)) { // the record was removed; the attempt creates it again
-				p.refused, p.shut = 0, false
-				return e, true, nil
+				p.refused, p.shut, p.Anew = 0, false, true
+				return nil
 			}
 			if err != nil {
-				return e, false, err
+				return err
 			}
-			anew = anew || others || p.shut
+			p.Anew = p.Anew || others || p.shut
 			if p.shut {
 				p.open()
 			}
 			p.refused, p.shut = 0, false
 		}
 		if p.closed || !alone && p.refused == 0 {
-			return p.turn.Epoch, anew, nil
+			p.Epoch = p.turn.Epoch
+			return nil
 		}
-		switch lost, err := p.close(ctx); {
-		case err != nil:
-			return e, false, err
-		case !lost:
-			return p.turn.Epoch, true, nil
+		lost, err := p.close()
+		if err != nil {
+			return err
 		}
-		anew = true
-		p.Leave() // somebody has removed the entry: queue again
+		p.Anew = true
+		if !lost {
+			p.Epoch = p.turn.Epoch
+			return nil
+		}
+		p.Leave() // the entry was removed externally: queue again
 		p.refused = refusals
 	}
 }
@@ -119,12 +155,12 @@ func (g *Gate) wasContended() bool {
 	return g.contended
 }
 
-// queue waits for the turn, and reports whether others were there. An object that found others in the queue queues at once the next time:
-// where many make changes, all but one of those who send at the same time are refused.
-func (p *Pass) queue(ctx context.Context) (others bool, err error) {
+// queue waits for the turn, and reports whether others were there. An object that found others in the queue queues at once the
+// next time: where many make changes, all but one of those that are sent at the same time are refused.
+func (p *Pass) queue() (others bool, err error) {
 	q := *p.g.Turns
 	q.Waits = func(queue.Entry) { others = true }
-	if p.turn, err = q.Obtain(ctx, (*queue.Ticket).Forget); err != nil {
+	if p.turn, err = q.Obtain(p.Context, (*queue.Ticket).Forget); err != nil {
 		return false, err
 	}
 	p.g.mu.Lock()
@@ -139,8 +175,8 @@ func (p *Pass) inTurn() any { return &zk.CheckVersionRequest{Path: p.turn.Node, 
 func (p *Pass) make() any   { return &zk.CreateRequest{Path: p.g.Node, Acl: p.g.ACL} }
 
 // close closes the gate. lost says that the turn was lost.
-func (p *Pass) close(ctx context.Context) (lost bool, err error) {
-	_, err = record.Transact(ctx, p.turn.Epoch, p.inTurn(), &zk.DeleteRequest{Path: p.g.Node, Version: -1})
+func (p *Pass) close() (lost bool, err error) {
+	_, err = node.Apply(p.Context, p.turn.Epoch, p.inTurn(), &zk.DeleteRequest{Path: p.g.Node, Version: -1})
 	switch {
 	case record.RefusedAt(err, 0, zk.ErrNoNode):
 		return true, nil
@@ -158,21 +194,24 @@ func (p *Pass) open() {
 	p.closed = false
 }
 
-// Closed reports whether nobody else can make a change.
+// Closed reports whether no other process can make a change.
 func (p *Pass) Closed() bool { return p.closed }
 
-// Do makes an attempt: apply sends the transaction that it is given. That is ops and the operations of the gate, which
-// come last: so the results and the index of a refused operation are those of ops. The error is ErrRefused if ops
-// alone would not have been refused, but the gate is closed.
-func (p *Pass) Do(apply func(ops ...any) ([]zk.MultiResponse, error), ops ...any) ([]zk.MultiResponse, error) {
-	n := len(ops)
+// With returns the operations of an attempt and those of the gate, which come last: so the results and the index of a refused
+// operation are right for ops.
+func (p *Pass) With(ops []any) []any {
 	switch {
 	case p.closed:
-		ops = append(ops, p.inTurn(), p.make())
+		return append(ops, p.inTurn(), p.make())
 	case p.turn == nil:
-		ops = append(ops, &zk.CheckVersionRequest{Path: p.g.Node, Version: -1})
+		return append(ops, &zk.CheckVersionRequest{Path: p.g.Node, Version: -1})
 	}
-	res, err := apply(ops...)
+	return ops
+}
+
+// Outcome is the outcome of a transaction for its first n operations, without those that With has added. The error is
+// ErrRefused if these n alone would not have been refused, but the gate is closed.
+func (p *Pass) Outcome(n int, res []zk.MultiResponse, err error) ([]zk.MultiResponse, error) {
 	var refused *zkconn.TxnError
 	switch {
 	case err == nil:
@@ -184,15 +223,12 @@ func (p *Pass) Do(apply func(ops ...any) ([]zk.MultiResponse, error), ops ...any
 		p.shut = true
 	case refused.Index == n:
 		p.closed = false
-		p.Leave() // somebody has removed the entry
+		p.Leave() // the entry was removed externally
 	default:
-		p.closed = false // somebody has made the gate by hand
+		p.closed = false // the gate was made externally
 	}
 	return nil, ErrRefused
 }
-
-// Refused says that the attempt was in vain. If this pass had closed the gate, the gate was opened since, or the record was removed.
-func (p *Pass) Refused() { p.refused, p.closed = p.refused+1, false }
 
 // While runs a function that may be the user's.
 func (p *Pass) While(f func()) {

@@ -9,47 +9,36 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// MakeDir creates a directory and its parents. It tries the leaf first, because mostly only the
-// leaf is missing. They are containers, so that the servers remove them when they are empty.
+// MakeDir creates a directory, and its parents if they are missing. It tries the leaf first, because usually only that is
+// missing. They are containers, so the servers remove them when they are empty.
 func MakeDir(ctx context.Context, e *zkconn.Epoch, dir string, acl []zk.ACL) error {
 	_, err := MakeDirBelow(ctx, e, "", dir, acl)
 	return err
 }
 
-// MakeDirBelow is MakeDir, but base, a directory above, is not made: if it is missing, the error is zk.ErrNoNode. made reports
-// that dir did not exist before.
+// MakeDirBelow is MakeDir without the directory base, which is above dir: if it is missing, the error is zk.ErrNoNode. made
+// reports that dir did not exist before.
 func MakeDirBelow(ctx context.Context, e *zkconn.Epoch, base, dir string, acl []zk.ACL) (made bool, err error) {
-	for pace, parents := (Pace{}), (Pace{Free: 1}); ; {
-		if err := e.Await(ctx); err != nil {
-			return false, err
-		}
-		err := e.CreateContainer(ctx, dir, nil, acl)
-		if zkconn.Unimplemented(err) { // before 3.5
-			_, err = e.Create(ctx, dir, nil, 0, acl)
-		}
-		switch {
-		case err == nil, errors.Is(err, zk.ErrNodeExists):
-			return err == nil, nil
-		case errors.Is(err, zk.ErrNoNode):
-			parent := dir[:strings.LastIndexByte(dir, '/')]
-			if parent == base {
-				return false, err
-			}
-			if err := parents.Rest(ctx, e); err != nil { // no pause the first time; if the parent is gone again, there is one
-				return false, err
-			}
+	parent, missing := dir[:strings.LastIndexByte(dir, '/')], false
+	r := Insist(ctx, e)
+	for r.Next() {
+		if missing { // no pause comes between this and the next attempt: the servers may remove the parent, which is empty
 			if _, err := MakeDirBelow(ctx, e, base, parent, acl); err != nil {
 				return false, err
 			}
-		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-			// To create it again is harmless. The pause is for a server that keeps answering nonsense.
-			if err := pace.Rest(ctx, e); err != nil {
-				return false, err
-			}
-		default:
-			return false, err
+		}
+		r.Err = e.CreateContainer(ctx, dir, nil, acl)
+		if zkconn.Unimplemented(r.Err) { // before 3.5
+			_, r.Err = e.Create(ctx, dir, nil, 0, acl)
+		}
+		if missing = errors.Is(r.Err, zk.ErrNoNode) && parent != base; missing {
+			r.Err = ErrAgain
 		}
 	}
+	if errors.Is(r.Err, zk.ErrNodeExists) {
+		return false, nil
+	}
+	return r.Err == nil, r.Err
 }
 
 // Dirs are the directories above a node, for the transaction that makes the node: it makes those that are missing, too.

@@ -86,43 +86,29 @@ func (r *Refused) Unwrap() error { return r.Err }
 // the call returns. And the call overruns its deadline by no more than that.
 const Grace = 50 * time.Millisecond
 
-// errAgain means that nothing was made and that another attempt makes sense;
-// errNoDir that it makes sense once the directory is there.
-var (
-	errAgain = errors.New("try again")
-	errNoDir = errors.New("the directory is missing")
-)
+// errNoDir is ErrAgain, once the directory is there.
+var errNoDir = fmt.Errorf("%w: the directory is missing", ErrAgain)
 
-// Make makes the node. It waits for a connection, and tries again after each connection that was lost, until
-// ctx ends or the epoch is over (zkconn.ErrOver). After an error the reaper removes whatever was made.
-func Make(ctx context.Context, e *zkconn.Epoch, s Spec) (*Node, error) {
+// Make makes the node, in the loop of [Insist]. A lost request is not repeated but looked for, because each attempt has a
+// name of its own. After an error the reaper removes whatever was made.
+func Make(ctx context.Context, e *zkconn.Epoch, s Spec) (n *Node, err error) {
 	made := false
-	for pace := (Pace{Free: 1}); ; { // mostly the connection was lost: then Await waits, and no pause is needed
-		if err := e.Await(ctx); err != nil {
-			return nil, err
-		}
-		version, err := s.look(ctx, e, made)
-		var n *Node
-		if err == nil {
-			n, err = s.try(ctx, e, version)
-		}
-		if !errors.Is(err, errAgain) && !errors.Is(err, errNoDir) {
-			return n, err
-		}
-		if err := pace.Rest(ctx, e); err != nil {
-			return nil, err
-		}
-		if made = false; errors.Is(err, errNoDir) {
-			// No pause comes between this and the next attempt: in it somebody may remove the directory, which is empty.
+	r := Insist(ctx, e)
+	for r.Next() {
+		if made = errors.Is(err, errNoDir); made {
+			// No pause comes between this and the attempt: the servers may remove the directory, which is empty.
 			made, err = MakeDirBelow(ctx, e, s.Base, s.Dir, s.ACL)
 			if s.Base != "" && errors.Is(err, zk.ErrNoNode) {
-				return nil, &Refused{Err: err}
+				err = &Refused{Err: err}
 			}
 			if err != nil {
 				return nil, err
 			}
 		}
+		n, err = s.try(ctx, e, made)
+		r.Err = err
 	}
+	return n, r.Err
 }
 
 // look returns the version of the directory at which the transaction may write to it. made says that we have just made it.
@@ -140,8 +126,12 @@ func (s *Spec) look(ctx context.Context, e *zkconn.Epoch, made bool) (version in
 	return version, err
 }
 
-// try makes one attempt, which writes to the directory at this version.
-func (s *Spec) try(ctx context.Context, e *zkconn.Epoch, version int32) (*Node, error) {
+// try makes one attempt. made says that we have just made the directory.
+func (s *Spec) try(ctx context.Context, e *zkconn.Epoch, made bool) (*Node, error) {
+	version, err := s.look(ctx, e, made)
+	if err != nil {
+		return nil, err
+	}
 	uuid, acl := cmp.Or(s.UUID, NewUUID()), s.ACL
 	if own, known := s.identity(e); known {
 		uuid, acl = newUUID(sealedVersion), seal(s.ACL, own)
@@ -167,23 +157,22 @@ func (s *Spec) try(ctx context.Context, e *zkconn.Epoch, version int32) (*Node, 
 	}
 	res, err := call.Result() // also if ctx ended at the very same time
 	s.tried(err == nil)
-	if err == nil {
+	switch refused := new(zkconn.TxnError); {
+	case err == nil:
 		if s.Type != "" && version >= 0 {
 			s.Looks.Know(e, s.Type, s.Dir)
 		}
 		return s.made(ctx, e, uuid, res[at:])
-	}
-	if errors.Is(err, zkconn.ErrNotSent) {
-		return nil, errAgain
-	}
-	// It is not known whether the node exists. Look for it while there is a connection.
-	// If it is not found, the reaper removes what is there, or what appears later.
-	if zkconn.Unknown(err) {
+	case errors.Is(err, zkconn.ErrNotSent):
+		return nil, ErrAgain
+	case zkconn.Unknown(err):
+		// Look for the node while there is a connection. If it is not found, the reaper removes what appears later.
 		return s.find(ctx, e, uuid)
+	case errors.As(err, &refused):
+		return s.refused(ctx, e, refused, ops[:at], uuid)
+	default:
+		return s.refused(ctx, e, &zkconn.TxnError{Index: -1, Err: err}, nil, uuid)
 	}
-	refused := &zkconn.TxnError{Index: -1, Err: err}
-	errors.As(err, &refused)
-	return s.refused(ctx, e, refused, ops[:at], uuid)
 }
 
 // identity is what a sealed node is sealed with.
@@ -256,7 +245,7 @@ func (s *Spec) refused(ctx context.Context, e *zkconn.Epoch, t *zkconn.TxnError,
 		n, err := s.find(ctx, e, uuid)
 		switch before[t.Index].(type) {
 		case *zk.CheckVersionRequest, *zk.CreateRequest:
-			if errors.Is(err, errAgain) {
+			if errors.Is(err, ErrAgain) {
 				return nil, &Refused{t.Index, t.Err}
 			}
 		}
@@ -269,10 +258,10 @@ func (s *Spec) refused(ctx context.Context, e *zkconn.Epoch, t *zkconn.TxnError,
 		return s.find(ctx, e, uuid)
 	case errors.Is(t, zk.ErrNoAuth) && t.Index > len(before) && s.Plain != nil: // later requests leave this operation out
 		s.Plain.Store(true)
-		return nil, errAgain
+		return nil, ErrAgain
 	case errors.Is(t, zk.ErrInvalidACL) && Sealed(uuid): // the leader does not know the scheme of the identity
 		e.WithdrawIdentity()
-		return nil, errAgain
+		return nil, ErrAgain
 	case errors.Is(t, zk.ErrSessionExpired):
 		return nil, zkconn.ErrOver
 	case errors.Is(t, zk.ErrNodeExists) && s.Flags&zk.FlagSequence != 0:

@@ -24,7 +24,7 @@ func (s *Spec) find(ctx context.Context, e *zkconn.Epoch, uuid string) (*Node, e
 		return nil, err
 	}
 	if n == nil {
-		return nil, errAgain
+		return nil, ErrAgain
 	}
 	return n, nil
 }

@@ -29,7 +29,7 @@ type Presence struct {
 	Data []byte // of the node, at first
 	// Enter makes the node. Its error is ErrTaken if there is one.
 	Enter func(ctx context.Context, e *zkconn.Epoch, data []byte) error
-	// Apply makes a change that depends on what was seen on a connection: see [writers.Writers.ApplyOn].
+	// Apply makes a change that depends on what was seen on a connection: see [session.Access.ApplyOn].
 	Apply func(ctx context.Context, e *zkconn.Epoch, link int64, ops ...any) error
 	// Exit, if it is not nil, is what follows when the node was removed, by this process or another.
 	Exit func(ctx context.Context, e *zkconn.Epoch) error

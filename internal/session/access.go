@@ -79,14 +79,14 @@ func (a *Access) Without(names ...string) *Access {
 	return a
 }
 
-// Of says that the path is that of a type, by its name in package layout, which leaves the data of the path alone. Then In
+// Of says that the path is that of a type, by its name in package layout, which leaves the data of the path alone. Then Run
 // returns a misuse if the nodes there are those of another type.
 func (a *Access) Of(kind string) *Access {
 	a.kind = kind
 	return a
 }
 
-// Look is the look of a type for which In does not look: see Of.
+// Look is the look of a type for which Run does not look: see Of.
 func (a *Access) Look(ctx context.Context, e *zkconn.Epoch, kind string) error {
 	return a.looks.Beside(ctx, e, kind, a.Full(a.Path))
 }
@@ -114,12 +114,13 @@ func (a *Access) Queue(sub string, kind queue.Kind) *queue.Queue {
 
 // Apply makes a change of a record, whose writers are in dir, at most once: see [writers.Writers.Apply].
 func (a *Access) Apply(ctx context.Context, e *zkconn.Epoch, dir string, ops ...any) ([]zk.MultiResponse, error) {
-	return a.writers.Apply(ctx, e, dir, a.Settings.ACL, ops...)
+	return a.writers.Apply(ctx, e, 0, dir, a.Settings.ACL, ops...)
 }
 
-// ApplyOn is Apply on one connection only: see [writers.Writers.ApplyOn].
+// ApplyOn is Apply on the connection of this number only.
 func (a *Access) ApplyOn(ctx context.Context, e *zkconn.Epoch, link int64, dir string, ops ...any) error {
-	return a.writers.ApplyOn(ctx, e, link, dir, a.Settings.ACL, ops...)
+	_, err := a.writers.Apply(ctx, e, link, dir, a.Settings.ACL, ops...)
+	return err
 }
 
 // Misuse is an error of the constructor, which every call reports: no session, a malformed path, a bad option.
@@ -128,39 +129,6 @@ func (a *Access) Misuse() error { return a.Settings.bad }
 // Refuse makes every call report err, unless there is another error of the constructor.
 func (a *Access) Refuse(err error) {
 	a.Settings.bad = cmp.Or(a.Settings.bad, err)
-}
-
-// In runs f in the present ZooKeeper session. If that ends (f returns zkconn.ErrOver), it runs f again in the
-// next one. f's context ends with ctx and when the session closes. Errors are those for the caller, but not
-// wrapped. Close does not wait for f, because f may call a function of the user, which may close the session.
-func (a *Access) In(ctx context.Context, f func(context.Context, *zkconn.Epoch) error) error {
-	if a.Settings.bad != nil {
-		return a.Settings.bad
-	}
-	if ctx.Err() != nil {
-		return errs.OfContext(ctx)
-	}
-	return a.inUnjoined(ctx, a.used(func(ctx context.Context, e *zkconn.Epoch) error {
-		if a.kind != "" {
-			if err := a.Look(ctx, e, a.kind); err != nil {
-				return err
-			}
-		}
-		return f(ctx, e)
-	}))
-}
-
-// Until is In for f that must know what became of its requests: f's context ends only when the session closes. f itself ends
-// soon after ctx has. While there is no ZooKeeper session, the end of ctx ends the call.
-func (a *Access) Until(ctx context.Context, f func(context.Context, *zkconn.Epoch) error) error {
-	if a.Settings.bad != nil {
-		return a.Settings.bad
-	}
-	ctx, cancel := a.Bounded(ctx)
-	defer cancel()
-	requests, stop := a.Bounded(context.WithoutCancel(ctx))
-	defer stop()
-	return a.inEach(ctx, requests, a.used(f))
 }
 
 // ACL is the access control list of the primitive's nodes.

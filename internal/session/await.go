@@ -42,7 +42,7 @@ type Asks[T any] struct {
 
 // awaits are the waits of one session for ends of one type.
 type awaits[T any] struct {
-	at *Session
+	at *Access
 
 	mu      sync.Mutex
 	all     map[string]*Await[T] // by the node
@@ -58,7 +58,7 @@ type awaitsKey[T any] struct{}
 
 // AwaitOf returns the wait of a session at the node. If there is none, it makes one that asks what first returns.
 func AwaitOf[T any](s *Session, at string, first func() Asks[T]) *Await[T] {
-	b := s.Shared(awaitsKey[T]{}, func() any { return &awaits[T]{at: s, all: make(map[string]*Await[T])} }).(*awaits[T])
+	b := s.Shared(awaitsKey[T]{}, func() any { return &awaits[T]{at: s.bare(), all: make(map[string]*Await[T])} }).(*awaits[T])
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a := b.all[at]
@@ -140,7 +140,7 @@ func (a *Await[T]) put() {
 // work takes what is due, until nothing is.
 func (b *awaits[T]) work() {
 	for a := b.next(); a != nil; a = b.next() {
-		if err := b.at.In(context.Background(), a.step); err != nil {
+		if err := b.at.Run(context.Background(), "", a.step, Joined); err != nil {
 			b.mu.Lock()
 			a.going = false
 			b.mu.Unlock()

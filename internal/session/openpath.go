@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"strings"
 	"sync"
 
@@ -93,12 +92,4 @@ func shownACL(list []zk.ACL) string {
 		shown[i] = a.Scheme + ":" + a.ID + ":" + perms.String()
 	}
 	return strings.Join(shown, ",")
-}
-
-// used is what a call does first in each ZooKeeper session.
-func (a *Access) used(f func(context.Context, *zkconn.Epoch) error) func(context.Context, *zkconn.Epoch) error {
-	return func(ctx context.Context, e *zkconn.Epoch) error {
-		a.lookIfOpen(e)
-		return f(ctx, e)
-	}
 }

@@ -135,7 +135,7 @@ func (s *Session) first(ctx context.Context) error {
 		if !s.settings.Existing {
 			return nil
 		}
-		return s.inUnjoined(ctx, func(ctx context.Context, e *zkconn.Epoch) error { return e.FindChroot(ctx) })
+		return s.bare().Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error { return e.FindChroot(ctx) })
 	}
 	if ctx.Err() != nil {
 		err = errs.OfContext(ctx)

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
-	"github.com/go-menagerie/menagerie/internal/node"
-	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
 // Hold is what Close must end: a lease, or an object whose goroutines hold or wait.
@@ -37,81 +35,6 @@ func (s *Session) Forget(h Hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.holds, h)
-}
-
-// Spawn runs f in a goroutine for which Close waits. After
-// Close has begun it does not run f, and reports false.
-func (s *Session) Spawn(f func()) bool {
-	if !s.Begin() {
-		return false
-	}
-	go func() {
-		defer s.End()
-		f()
-	}()
-	return true
-}
-
-// Within is Spawn in this goroutine: it runs f and then returns.
-func (s *Session) Within(f func()) bool {
-	if !s.Begin() {
-		return false
-	}
-	defer s.End()
-	f()
-	return true
-}
-
-// Begin makes Close wait until End. After Close has begun it reports false. It is for
-// a goroutine that also runs functions of the user, for which Close must not wait.
-func (s *Session) Begin() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.Closing() {
-		return false
-	}
-	s.work.Add(1)
-	return true
-}
-
-// End undoes Begin.
-func (s *Session) End() { s.work.Done() }
-
-// In runs f in the present ZooKeeper session. If that ends (f returns zkconn.ErrOver),
-// it runs f again in the next one. f's context ends with ctx and when the session
-// closes. Close waits for f, so f must not call a function of the user.
-func (s *Session) In(ctx context.Context, f func(ctx context.Context, e *zkconn.Epoch) error) error {
-	err := errs.ErrClosed
-	s.Within(func() { err = s.inUnjoined(ctx, f) })
-	return err
-}
-
-// inUnjoined is In, but Close does not wait for it.
-func (s *Session) inUnjoined(ctx context.Context, f func(ctx context.Context, e *zkconn.Epoch) error) error {
-	ctx, cancel := s.Bounded(ctx)
-	defer cancel()
-	return s.inEach(ctx, ctx, f)
-}
-
-// inEach runs f, with the context of its requests, in one ZooKeeper session after the other. ctx ends the wait for the next one.
-func (s *Session) inEach(ctx, requests context.Context, f func(ctx context.Context, e *zkconn.Epoch) error) error {
-	for pace := (node.Pace{}); ; {
-		e, err := s.client.Epoch(ctx)
-		if err == nil {
-			err = f(requests, e)
-		}
-		switch {
-		case err == nil:
-			return nil
-		case s.ctx.Err() != nil:
-			return errs.SameDoubt(err, errs.ErrClosed)
-		case ctx.Err() == nil && errors.Is(err, zkconn.ErrOver):
-		default:
-			return node.Reason(ctx, err)
-		}
-		// The session ended: try again in the next one.
-		_ = pace.Rest(ctx, e)
-	}
 }
 
 // Keeper is something that keeps a node there.
@@ -156,17 +79,6 @@ func (s *Session) Shared(key any, first func() any) any {
 	}
 	v, _ := s.shared.LoadOrStore(key, first())
 	return v
-}
-
-// Bounded returns a context that ends with ctx, and also, with errs.ErrClosed
-// as its cause, when the session closes. It has a trail of attempts of its own.
-func (s *Session) Bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(s.ctx, func() { cancel(errs.ErrClosed) })
-	return errs.WithTrail(ctx), func() {
-		stop()
-		cancel(nil)
-	}
 }
 
 // Call is a call of the form without errors (such as Lock), which goes on until it succeeds. See [Session.Call].

@@ -5,13 +5,11 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/subtree"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Event is a change of an entry, or another event of [subtree.Tree]. Key and Entry are those of a change of an entry: then Is
-// is true.
+// Event is a change of an entry, which has Is, Key and Entry, or another event of [subtree.Tree].
 type Event struct {
 	Kind subtree.Kind
 	Is   bool
@@ -19,11 +17,11 @@ type Event struct {
 	Entry
 }
 
-// Follow returns a loop over the changes of the entries, as that of [subtree.Tree]. A node that is not an entry is told as an
-// error; other errors end the loop.
+// Follow returns a loop over the changes of the entries, like [subtree.Tree]. A node that is not an entry is an
+// error in the loop; other errors end it.
 func (t *Table) Follow(ctx context.Context, op string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		if err := t.In(ctx, op, FromHere, func(context.Context, *zkconn.Epoch, bool) error { return nil }); err != nil {
+		if err := t.run(ctx, op, FromHere, func(context.Context, *zkconn.Epoch, bool) error { return nil }); err != nil {
 			yield(Event{}, err)
 			return
 		}
@@ -32,7 +30,7 @@ func (t *Table) Follow(ctx context.Context, op string) iter.Seq2[Event, error] {
 			if err == nil {
 				err = t.changed(ev, &out)
 			}
-			if !yield(out, errs.Wrap(op, t.at.Path, err)) {
+			if !yield(out, t.at.Named(op, err)) {
 				return
 			}
 		}

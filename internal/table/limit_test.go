@@ -1,7 +1,6 @@
 package table_test
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/table"
 	"github.com/go-menagerie/menagerie/internal/testing/proving"
-	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -25,8 +23,8 @@ func TestAChangeAtAVersionThatCannotBeCheckedIsMadeAlone(t *testing.T) {
 		s := srv.Session(t)
 		tab := table.New(session.NewAccess((*session.Session)(s), "/m", []zksync.Option(nil)), layout.Map)
 		update := func() {
-			require.NoError(t, tab.Of(t.Context(), "update", table.ToExist, "k", func(ctx context.Context, e *zkconn.Epoch) error {
-				return tab.Change(ctx, e, "k", true, func(table.Entry) (table.Decision, error) {
+			require.NoError(t, tab.Of(t.Context(), "update", table.ToExist, table.Key{Text: "k"}, func(p *table.Place) error {
+				return p.Change(true, func(table.Entry) (table.Decision, error) {
 					return table.Decision{Do: table.Put, Data: []byte("x")}, nil
 				})
 			}))

@@ -1,4 +1,4 @@
-// Package writers makes changes that are applied once, and whose maker learns whether they were.
+// Package writers makes changes that are applied once, and says whether they were.
 //
 // A writer is an ephemeral node of the session, below the record. Its version counts the changes that it has made: each
 // change is one transaction, which first writes to the node at the version that the writer knows. So the servers apply
@@ -27,19 +27,19 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Writers are the writers of a session, for all its records. They are safe for use by many goroutines: each of them has a
-// writer for itself while it makes a change.
+// Writers are the writers of a session, for all its records. They are safe for use by many goroutines: each change has a
+// writer of its own while it is made.
 type Writers struct {
 	mu   sync.Mutex
 	e    *zkconn.Epoch
 	idle map[string][]*writer // by directory; all are of e
-	all  list.List            // of those; the one that was not used for the longest time comes first
+	all  list.List            // of those, the least recently used first
 }
 
-// kept is how many nodes stay for later changes, however late these come. Others stay for a while after their last change: if
-// they were removed to make room, records that are changed in turn would cost a removal for each change.
-// But there are never more than most: the transaction that ends a session has the paths of all its ephemeral nodes, and if it becomes
-// longer than the servers read (a megabyte), they all fail, and do not start again (ZOOKEEPER-4306).
+// kept is how many idle nodes stay however long they are idle. Others stay for a while: if they were removed to make room,
+// records that are changed in turn would cost a removal for each change. But there are never more than most: the transaction
+// that ends a session has the paths of all its ephemeral nodes, and if it becomes longer than the servers read (a megabyte),
+// they all fail, and do not start again (ZOOKEEPER-4306).
 const (
 	kept   = 64
 	awhile = time.Minute
@@ -61,7 +61,11 @@ type writer struct {
 	unknown bool                             // a request for the present change has no known outcome
 }
 
-// Apply makes a change of a record. dir is the directory of its writers, which was made with the record. The results are
+// ErrMoved is the error of a change with a link that was not applied, and will not be: the connection is another one.
+var ErrMoved = errors.New("the connection has changed")
+
+// Apply makes a change of a record. dir is the directory of its writers, which was made with the record. With a link, the
+// number of a connection, it is sent on that one only: the change depends on what was seen there. The results are
 // those of ops; they are nil if the change was applied, but the answer was lost. If the servers refused the change, the
 // error is a *zkconn.TxnError with the index in ops, and the change will not be applied later, either.
 //
@@ -70,24 +74,11 @@ type writer struct {
 // Otherwise zkconn.ErrOver means that nothing was changed.
 //
 // It costs one request, and one more if a request with a lost answer was refused when it was sent again.
-func (ws *Writers) Apply(ctx context.Context, e *zkconn.Epoch, dir string, acl []zk.ACL, ops ...any) ([]zk.MultiResponse, error) {
-	return ws.change(ctx, e, dir, acl, nil, ops)
-}
-
-// ErrMoved is the error of ApplyOn when the change was not applied, and will not be: the connection is another one.
-var ErrMoved = errors.New("the connection has changed")
-
-// ApplyOn is Apply for a change that depends on what was seen on the connection of this number: it is sent on that one only.
-func (ws *Writers) ApplyOn(ctx context.Context, e *zkconn.Epoch, link int64, dir string, acl []zk.ACL, ops ...any) error {
-	_, err := ws.change(ctx, e, dir, acl, func() bool { return e.Connection() == link }, ops)
-	return err
-}
-
-// change is Apply as long as still, if it is not nil, reports true.
-func (ws *Writers) change(ctx context.Context, e *zkconn.Epoch, dir string, acl []zk.ACL, still func() bool, ops []any) ([]zk.MultiResponse, error) {
+func (ws *Writers) Apply(ctx context.Context, e *zkconn.Epoch, link int64, dir string, acl []zk.ACL, ops ...any) ([]zk.MultiResponse, error) {
 	for {
 		w := ws.take(e, dir, acl)
-		res, err := w.apply(ctx, still, ops)
+		res, err := w.send(ctx, link, append([]any{w.step(w.change)}, ops...))
+		res, err = w.outcome(ctx, res, err)
 		switch {
 		case errors.Is(err, errNoWriter) && w.version < 0:
 			// Nothing was changed, unless the record was removed since, and what was changed with it. If a request was
@@ -103,7 +94,7 @@ func (ws *Writers) change(ctx context.Context, e *zkconn.Epoch, dir string, acl 
 			}
 			return nil, errs.MarkAmbiguous(err)
 		case errors.Is(err, errNoWriter):
-			continue // somebody has removed the node; a new one tells whether the directory is still there
+			continue // the node was removed externally; a new one shows whether the directory is still there
 		case w.version >= 0:
 			ws.put(w)
 		}
@@ -111,7 +102,7 @@ func (ws *Writers) change(ctx context.Context, e *zkconn.Epoch, dir string, acl 
 	}
 }
 
-// take returns a writer that nobody uses.
+// take returns a writer that is not in use.
 func (ws *Writers) take(e *zkconn.Epoch, dir string, acl []zk.ACL) *writer {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -144,7 +135,7 @@ func (ws *Writers) put(w *writer) {
 	}
 }
 
-// keep is put. It returns the writers that are to be removed: two at most, so that they cost little beside a change. The nodes of an
+// keep returns the writers that are to be removed: two at most, so that they cost little beside a change. The nodes of an
 // earlier session are gone with that.
 func (ws *Writers) keep(w *writer) (out []*writer) {
 	ws.mu.Lock()
@@ -167,7 +158,7 @@ func (ws *Writers) keep(w *writer) (out []*writer) {
 }
 
 // errNoWriter means that the servers refused a change because the writer's node, or its directory, is not there.
-var errNoWriter = fmt.Errorf("%w: somebody has removed nodes below the path", errs.ErrBroken)
+var errNoWriter = fmt.Errorf("%w: nodes below the path were removed externally", errs.ErrBroken)
 
 func (w *writer) path() string { return w.dir + "/" + w.name }
 
@@ -179,37 +170,30 @@ func (w *writer) step(change string) any {
 	return &zk.SetDataRequest{Path: w.path(), Data: []byte(change), Version: w.version}
 }
 
-// apply makes the change. It leaves unknown set if the outcome is not known.
-func (w *writer) apply(ctx context.Context, still func() bool, ops []any) ([]zk.MultiResponse, error) {
-	res, err := w.send(ctx, still, append([]any{w.step(w.change)}, ops...))
+// outcome finds out what became of the change. It leaves unknown set if that is not known.
+func (w *writer) outcome(ctx context.Context, res []zk.MultiResponse, err error) ([]zk.MultiResponse, error) {
 	var refused *zkconn.TxnError
 	switch {
 	case err == nil:
-		w.version++
-		w.unknown = false
+		w.stepDone()
 		return res[1:], nil
 	case w.stepped(err):
-		w.version++
-		w.unknown = false
+		w.stepDone()
 		return nil, nil
 	case errors.Is(err, ErrMoved):
-		if w.unknown {
-			if applied, err := w.spend(ctx); applied || err != nil {
-				return nil, err
-			}
-		}
-		return nil, err
 	case !errors.As(err, &refused):
 		return nil, err
 	case refused.Index == 0 && errors.Is(err, zk.ErrNoNode):
 		return nil, errNoWriter
+	default:
+		err = &zkconn.TxnError{Index: refused.Index - 1, Err: refused.Err}
 	}
 	if w.unknown {
 		if applied, err := w.spend(ctx); applied || err != nil {
 			return nil, err
 		}
 	}
-	return nil, &zkconn.TxnError{Index: refused.Index - 1, Err: refused.Err}
+	return nil, err
 }
 
 // stepped reports whether the step was refused because it had been made before.
@@ -220,41 +204,44 @@ func (w *writer) stepped(err error) bool {
 	return record.RefusedAt(err, 0, zk.ErrBadVersion)
 }
 
+func (w *writer) stepDone() { w.version, w.unknown = w.version+1, false }
+
 // spend makes the step without the change. A copy of the refused request may still arrive, when the reason of the refusal
 // has passed: after the step the servers refuse it. If it has arrived before the step, the change was applied.
 func (w *writer) spend(ctx context.Context) (applied bool, err error) {
-	_, err = w.send(ctx, nil, []any{w.step(named(w.e, ""))})
+	_, err = w.send(ctx, 0, []any{w.step(named(w.e, ""))})
 	if w.stepped(err) {
 		// Either that copy, or this very step, whose first answer was lost. The answer that refused it shows that the
 		// server knows which, and the client does not go to a server that knows less.
-		err = record.Insist(ctx, w.e, func() error {
-			data, _, err := w.e.Get(ctx, w.path())
-			applied = string(data) == w.change
-			return err
-		})
+		var data []byte
+		data, _, err = w.e.Get(ctx, w.path())
+		applied = string(data) == w.change
 	}
 	if err == nil {
-		w.version++
-		w.unknown = false
+		w.stepDone()
 	}
 	return applied, err
 }
 
-// send sends a transaction until there is an answer. Once still, if it is not nil, reports false, nothing more is sent: ErrMoved.
-func (w *writer) send(ctx context.Context, still func() bool, ops []any) (res []zk.MultiResponse, err error) {
-	err = record.Insist(ctx, w.e, func() error {
-		w.call = w.e.StartMultiIf(still, ops...)
+// send sends a transaction until there is an answer. With a link, nothing more is sent once the connection is another one: ErrMoved.
+func (w *writer) send(ctx context.Context, link int64, ops []any) (res []zk.MultiResponse, err error) {
+	var here func() bool
+	if link != 0 {
+		here = func() bool { return w.e.Connection() == link }
+	}
+	r := node.Insist(ctx, w.e)
+	for r.Next() {
+		w.call = w.e.StartMultiIf(here, ops...)
 		res, err = w.call.Wait(ctx, w.e)
-		// What the end of the session has refused may have arrived twice, and the node that would tell is gone.
+		// What the end of the session has refused may have arrived twice, and the node that would show it is gone.
 		if !w.call.Answered() || zkconn.Unknown(err) || errors.Is(err, zkconn.ErrOver) || errors.Is(err, zk.ErrSessionExpired) {
 			w.unknown = true
 		}
-		if still != nil && errors.Is(err, zkconn.ErrNotSent) && !still() {
-			return ErrMoved
+		if r.Err = err; here != nil && errors.Is(err, zkconn.ErrNotSent) && !here() {
+			r.Err = ErrMoved
 		}
-		return err
-	})
-	return res, err
+	}
+	return res, r.Err
 }
 
 // abandon has the node removed, also if a request may yet make it. Then no copy of a request can change the record any
@@ -273,7 +260,7 @@ func (w *writer) abandon() {
 	}})
 }
 
-// remove has the node removed, of which nothing is under way.
+// remove has the node removed; no request for it is under way.
 func (w *writer) remove() {
 	w.e.Reap(zkconn.Orphan{Dir: w.dir, Node: w.path()})
 }

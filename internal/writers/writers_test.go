@@ -59,7 +59,7 @@ func TestAChangeIsAppliedOnceWhateverBecomesOfItsRequest(t *testing.T) {
 					rule := *c.rule
 					i := srv.Intercept(&rule)
 					before := srv.RequestsBy(zktest.Multi)
-					res, err := ws.Apply(t.Context(), a, dir, acl, &zk.SetDataRequest{Path: "/r", Data: []byte{byte(n)}, Version: -1})
+					res, err := ws.Apply(t.Context(), a, 0, dir, acl, &zk.SetDataRequest{Path: "/r", Data: []byte{byte(n)}, Version: -1})
 					require.NoError(t, err)
 					require.Equal(t, c.silent, res == nil)
 					if res != nil {
@@ -100,7 +100,7 @@ func TestAChangeOnOneConnectionIsNotSentOnAnother(t *testing.T) {
 					i := srv.Intercept(&rule)
 					was, _ := srv.Node("/r")
 					before := srv.RequestsBy(zktest.Multi)
-					err := ws.ApplyOn(t.Context(), a, a.Connection(), dir, acl, &zk.SetDataRequest{Path: "/r", Data: []byte{byte(n)}, Version: -1})
+					_, err := ws.Apply(t.Context(), a, a.Connection(), dir, acl, &zk.SetDataRequest{Path: "/r", Data: []byte{byte(n)}, Version: -1})
 					now, _ := srv.Node("/r")
 					if c.applied {
 						require.NoError(t, err)
@@ -113,7 +113,8 @@ func TestAChangeOnOneConnectionIsNotSentOnAnother(t *testing.T) {
 					i.Remove()
 				}
 				before := srv.RequestsBy(zktest.Multi)
-				require.Equal(t, writers.ErrMoved, ws.ApplyOn(t.Context(), a, a.Connection()+1, dir, acl, &zk.DeleteRequest{Path: "/r"}))
+				_, err := ws.Apply(t.Context(), a, a.Connection()+1, dir, acl, &zk.DeleteRequest{Path: "/r"})
+				require.Equal(t, writers.ErrMoved, err)
 				require.Equal(t, before, srv.RequestsBy(zktest.Multi))
 				require.Len(t, srv.Children(dir), 1)
 			})
@@ -132,11 +133,11 @@ func TestAChangeOfARecordThatIsNotThereIsNoneThoughARequestWasLost(t *testing.T)
 				return zktest.Verdict{Fate: fate}
 			})
 			ws := writers.Writers{}
-			_, err := ws.Apply(t.Context(), a, dir, acl, &zk.SetDataRequest{Path: "/r", Version: -1})
+			_, err := ws.Apply(t.Context(), a, 0, dir, acl, &zk.SetDataRequest{Path: "/r", Version: -1})
 			require.Equal(t, zk.ErrNoNode, err, "fate %v", fate)
 			time.Sleep(time.Minute)
 			srv.Create(dir, nil, 0, 0)
-			_, err = ws.Apply(t.Context(), a, dir, acl, &zk.SetDataRequest{Path: "/r", Version: -1})
+			_, err = ws.Apply(t.Context(), a, 0, dir, acl, &zk.SetDataRequest{Path: "/r", Version: -1})
 			require.NoError(t, err)
 			require.Len(t, srv.Children(dir), 1)
 		})
@@ -165,7 +166,7 @@ func TestARefusedChangeIsNotAppliedLater(t *testing.T) {
 				leader := servers.Server(2)
 				ws := writers.Writers{}
 				change := func() error {
-					_, err := ws.Apply(t.Context(), a, dir, acl, &zk.CreateRequest{Path: "/r/n", Acl: acl})
+					_, err := ws.Apply(t.Context(), a, 0, dir, acl, &zk.CreateRequest{Path: "/r/n", Acl: acl})
 					return err
 				}
 				if !first {
@@ -198,12 +199,12 @@ func TestARefusedChangeThatArrivesAtTheLastMomentIsKnownToBeApplied(t *testing.T
 	members(t, func(t *testing.T, servers *zktest.Ensemble, a, _ *zkconn.Epoch) {
 		leader := servers.Server(2)
 		ws := writers.Writers{}
-		_, err := ws.Apply(t.Context(), a, dir, acl)
+		_, err := ws.Apply(t.Context(), a, 0, dir, acl)
 		require.NoError(t, err)
 		late := servers.Intercept(zktest.On(zktest.Multi, "/r/n").Hold().Queued().Nth(1))
 		done := make(chan error, 1)
 		go func() {
-			_, err := ws.Apply(t.Context(), a, dir, acl, &zk.CreateRequest{Path: "/r/n", Acl: acl})
+			_, err := ws.Apply(t.Context(), a, 0, dir, acl, &zk.CreateRequest{Path: "/r/n", Acl: acl})
 			done <- err
 		}()
 		synctest.Wait()
@@ -232,7 +233,7 @@ func TestARefusedChangeThatArrivesAtTheLastMomentIsKnownToBeApplied(t *testing.T
 func TestWritersStayForLaterChangesThatComeSoon(t *testing.T) {
 	alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
 		ws := writers.Writers{}
-		_, err := ws.Apply(t.Context(), a, dir, acl)
+		_, err := ws.Apply(t.Context(), a, 0, dir, acl)
 		require.ErrorIs(t, err, zk.ErrNoNode, "the record makes the directory")
 		const dirs = 70
 		for i := range dirs {
@@ -240,7 +241,7 @@ func TestWritersStayForLaterChangesThatComeSoon(t *testing.T) {
 		}
 		changes := func(from int) {
 			for i := from; i < dirs; i++ {
-				_, err := ws.Apply(t.Context(), a, dir+strconv.Itoa(i), acl)
+				_, err := ws.Apply(t.Context(), a, 0, dir+strconv.Itoa(i), acl)
 				require.NoError(t, err)
 			}
 			synctest.Wait()
@@ -259,7 +260,7 @@ func TestWritersStayForLaterChangesThatComeSoon(t *testing.T) {
 
 		last := dir + strconv.Itoa(dirs-1)
 		srv.Delete(last + "/" + srv.Children(last)[0]) // by hand
-		_, err = ws.Apply(t.Context(), a, last, acl, &zk.SetDataRequest{Path: "/r", Version: -1})
+		_, err = ws.Apply(t.Context(), a, 0, last, acl, &zk.SetDataRequest{Path: "/r", Version: -1})
 		require.NoError(t, err)
 		require.Len(t, srv.Children(last), 1)
 	})
@@ -272,7 +273,7 @@ func TestASessionHasABoundedNumberOfWriters(t *testing.T) {
 		const dirs = 1100
 		for i := range dirs {
 			srv.Create(dir+strconv.Itoa(i), nil, 0, 0)
-			_, err := ws.Apply(t.Context(), a, dir+strconv.Itoa(i), acl)
+			_, err := ws.Apply(t.Context(), a, 0, dir+strconv.Itoa(i), acl)
 			require.NoError(t, err)
 		}
 		synctest.Wait()
@@ -293,7 +294,7 @@ func TestAChangeWhoseOutcomeIsNotKnownSaysSo(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		held := srv.Intercept(zktest.On(zktest.Multi, "/r").Hold().Nth(1))
 		done := make(chan error)
-		go func() { _, err := ws.Apply(ctx, a, dir, acl, write); done <- err }()
+		go func() { _, err := ws.Apply(ctx, a, 0, dir, acl, write); done <- err }()
 		synctest.Wait()
 		cancel()
 		err := <-done
@@ -304,14 +305,14 @@ func TestAChangeWhoseOutcomeIsNotKnownSaysSo(t *testing.T) {
 		require.Empty(t, srv.Children(dir), "the writer's node is removed")
 
 		srv.Intercept(zktest.On(zktest.Multi, "/r").LoseReply().Nth(1))
-		go func() { _, err := ws.Apply(t.Context(), b, dir, acl, write); done <- err }()
+		go func() { _, err := ws.Apply(t.Context(), b, 0, dir, acl, write); done <- err }()
 		synctest.Wait()
 		srv.Expire(b.ID())
 		err = <-done
 		require.ErrorIs(t, err, errs.ErrSessionExpired)
 		require.True(t, errs.Ambiguous(err))
 
-		_, err = ws.Apply(t.Context(), b, dir, acl, write)
+		_, err = ws.Apply(t.Context(), b, 0, dir, acl, write)
 		require.ErrorIs(t, err, zkconn.ErrOver, "nothing was sent")
 		require.False(t, errs.Ambiguous(err))
 	})
@@ -361,7 +362,7 @@ func TestChangesThroughRandomFaultsAreThereOnce(t *testing.T) {
 					for n := range 8 {
 						id := strconv.Itoa(i) + "." + strconv.Itoa(n)
 						// Nothing but the writer keeps this from being applied twice. The first node is the reason for refusals.
-						_, err := ws.Apply(t.Context(), e, dir, acl,
+						_, err := ws.Apply(t.Context(), e, 0, dir, acl,
 							&zk.CreateRequest{Path: "/r/turn", Acl: acl},
 							&zk.CreateRequest{Path: "/r/" + id + "-", Acl: acl, Flags: zk.FlagSequence})
 						if record.RefusedAt(err, 0, zk.ErrNodeExists) {
@@ -398,7 +399,7 @@ func TestAWriterEndsBeforeItsVersionBecomesNegative(t *testing.T) {
 		srv.Create(dir, nil, 0, 0)
 		var ws writers.Writers
 		change := func() {
-			_, err := ws.Apply(t.Context(), a, dir, acl)
+			_, err := ws.Apply(t.Context(), a, 0, dir, acl)
 			require.NoError(t, err)
 			synctest.Wait()
 		}

@@ -1,0 +1,68 @@
+package node
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+// Repeat is the loop of a request that may be applied twice. It sends the request until its outcome is known:
+//
+//	for r := node.Insist(ctx, e); r.Next(); {
+//		res, r.Err = e.StartMulti(ops...).Wait(ctx, e)
+//	}
+//
+// Before each attempt it waits for a connection. There is another attempt after an answer that leaves the outcome open, after
+// zkconn.ErrNotSent and after ErrAgain, after a pause; the first ErrAgain needs none. It ends with ctx, and with
+// the session of e (zkconn.ErrOver).
+type Repeat struct {
+	Err error // of the newest attempt; in the end that of the loop
+
+	ctx         context.Context
+	e           *zkconn.Epoch
+	begun       bool
+	lost, again Pace
+}
+
+// ErrAgain means that nothing was changed, and that another attempt makes sense.
+var ErrAgain = errors.New("again")
+
+// Insist begins such a loop.
+func Insist(ctx context.Context, e *zkconn.Epoch) *Repeat {
+	return &Repeat{ctx: ctx, e: e, again: Pace{Free: 1}}
+}
+
+// Next reports whether there is to be another attempt.
+func (r *Repeat) Next() bool {
+	if r.begun {
+		pace := &r.lost
+		switch {
+		case errors.Is(r.Err, zk.ErrSessionExpired):
+			r.Err = zkconn.ErrOver
+			return false
+		case errors.Is(r.Err, ErrAgain):
+			pace = &r.again
+		case !zkconn.Unknown(r.Err) && !errors.Is(r.Err, zkconn.ErrNotSent):
+			return false
+		}
+		if r.Err = pace.Rest(r.ctx, r.e); r.Err != nil {
+			return false
+		}
+	}
+	r.begun = true
+	r.Err = r.e.Await(r.ctx)
+	return r.Err == nil
+}
+
+// Apply repeats a transaction until its outcome is known. If the transaction was applied before, the servers must
+// refuse it, or it must change nothing: see package record.
+func Apply(ctx context.Context, e *zkconn.Epoch, ops ...any) (res []zk.MultiResponse, err error) {
+	r := Insist(ctx, e)
+	for r.Next() {
+		res, r.Err = e.StartMulti(ops...).Wait(ctx, e)
+	}
+	return res, r.Err
+}
