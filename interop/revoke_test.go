@@ -75,8 +75,8 @@ func TestAcceptance158ARevocableHolderOfCuratorsCanBeAskedAndOursOnlyByUs(t *tes
 
 	// Ours, as one of a crowd, whose entry is sealed, and one that is not. Neither hears of it, and both keep the lock.
 	told := l.Revoked()
-	require.False(t, queue.Sealed(l.Path()))
-	revocation(t, ctx, servers, "ask", l.Path())("written")
+	require.False(t, queue.Sealed(l.Node()))
+	revocation(t, ctx, servers, "ask", l.Node())("written")
 	select {
 	case <-told:
 		t.Fatal("it was not asked by one of us")
@@ -107,7 +107,7 @@ func TestAcceptance158ARevocableHolderOfCuratorsCanBeAskedAndOursOnlyByUs(t *tes
 			l = <-leases
 			require.NotNil(t, l)
 		}
-		if queue.Sealed(l.Path()) {
+		if queue.Sealed(l.Node()) {
 			break
 		}
 		require.NoError(t, l.Unlock())
@@ -116,11 +116,11 @@ func TestAcceptance158ARevocableHolderOfCuratorsCanBeAskedAndOursOnlyByUs(t *tes
 		require.NoError(t, err)
 	}
 	told = l.Revoked()
-	require.True(t, queue.Sealed(l.Path()))
-	revocation(t, ctx, servers, "ask", l.Path())("NOAUTH")
+	require.True(t, queue.Sealed(l.Node()))
+	revocation(t, ctx, servers, "ask", l.Node())("NOAUTH")
 	require.NoError(t, l.Err())
 	c := first()
-	require.Equal(t, path.Base(l.Path()), path.Base(c.Node))
+	require.Equal(t, path.Base(l.Node()), path.Base(c.Node))
 	require.NoError(t, zksync.Revoke(ctx, s, c))
 	<-told
 	require.NoError(t, l.Unlock())

@@ -62,7 +62,7 @@ func refused(o owner, l *lease.Lease, f form) error {
 	if f.try {
 		op = "try-lock"
 	}
-	return &zksync.Error{Op: op, Path: path.Dir(l.Path()), Err: fmt.Errorf("%w: %v holds it for reading", zksync.ErrUpgrade, o)}
+	return &zksync.Error{Op: op, Path: path.Dir(l.Node()), Err: fmt.Errorf("%w: %v holds it for reading", zksync.ErrUpgrade, o)}
 }
 
 // busy is the error of a Try while another goroutine of o begins a hold.

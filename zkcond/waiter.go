@@ -174,7 +174,7 @@ func (w *waiter) tryConsume(ctx context.Context, l *lease.Lease) (err error) {
 	// With a check of the lock's node, because only the holder may take a signal away; and a delete of the waiter's node, which
 	// fails if this transaction was applied before.
 	err = w.c.write(ctx, w.e, rest, w.seen.version,
-		&zk.CheckVersionRequest{Path: w.c.at.Full(l.Path()), Version: -1},
+		&zk.CheckVersionRequest{Path: w.c.at.Full(l.Node()), Version: -1},
 		&zk.DeleteRequest{Path: w.node(), Version: -1})
 	var refused *zkconn.TxnError
 	if errors.As(err, &refused) && refused.Index == 1 && errors.Is(err, zk.ErrNoNode) {

@@ -37,15 +37,6 @@ type Tick struct {
 	LastErr   string       // the error of the run before this one; empty if it succeeded
 }
 
-type leaseKey struct{}
-
-// Lease returns the lease under which a Func runs, from the context that the Func was given; nil from any other context. It
-// is for transactions that commit only while the lease holds ([zksync.Lease.Guard]). Do not unlock it: that gives the job up.
-func Lease(ctx context.Context) *zksync.Lease {
-	l, _ := ctx.Value(leaseKey{}).(*zksync.Lease)
-	return l
-}
-
 // Record is what is known of the last run of a job.
 type Record struct {
 	Scheduled time.Time    // which tick it was

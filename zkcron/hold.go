@@ -265,9 +265,8 @@ func (h *hold) tick(ctx context.Context, t Tick) error {
 
 // call runs the function.
 func (h *hold) call(ctx context.Context, t Tick) error {
-	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, leaseKey{}, (*zksync.Lease)(h.lease)))
-	defer cancel(nil)
-	defer context.AfterFunc(h.lease.Lifetime(), func() { cancel(h.lease.Err()) })()
+	ctx, end := h.lease.Bind(ctx)
+	defer end()
 	done := make(chan error, 1)
 	go func() { // of its own, because it may call runtime.Goexit
 		err := errors.New("the function called runtime.Goexit")

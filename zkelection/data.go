@@ -49,9 +49,8 @@ func (e *Election) setData(ctx context.Context, data []byte) error {
 	case ctx.Err() != nil:
 		return errs.OfContext(ctx)
 	}
-	both, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(l.Lifetime(), func() { cancel(l.Err()) })()
+	both, end := l.Bind(ctx)
+	defer end()
 	var sent []byte    // the newest; a refusal, too, may be that of a request that arrived twice
 	var ambiguous bool // it may have been applied
 	for pace := (node.Pace{Free: 1}); ; {

@@ -26,7 +26,7 @@ func ExampleFlight() {
 	var queries atomic.Int32
 	query := func(ctx context.Context) (profile, error) {
 		queries.Add(1)
-		// A query that takes its time. What writes would give zkflight.Lease(ctx).Token() along.
+		// A query that takes its time. What writes would give zksync.LeaseFrom(ctx).Token() along.
 		err := srv.WaitFor(ctx, func() bool { return len(srv.Children("/refills/user:42/flight")) == 100 })
 		return profile{Name: "Grace"}, err
 	}

@@ -66,7 +66,7 @@ func (f *Flight[T]) made() *Flight[T] {
 // cannot be shown to have asked in time asks anew. If the process that runs fn dies, is cut off for longer than the
 // session timeout, or gives up because all its callers have, the next in the queue runs fn from the beginning, after
 // what the first run has done. A process that was paused may continue fn while another process runs it. So send the
-// token of the lease that [Lease] finds in fn's context with every write.
+// token of the lease that [zksync.LeaseFrom] finds in fn's context with every write.
 //
 // The context of fn has the values of ctx. It ends when all callers in this process have given up, and when the lease
 // is lost (cause zksync.ErrLost). fn runs in a goroutine of its own. If fn panics, Do panics for all callers in this
@@ -180,13 +180,4 @@ func contextError(ctx context.Context) error {
 		return cause
 	}
 	return fmt.Errorf("%w: %w", err, cause)
-}
-
-type leaseKey struct{}
-
-// Lease returns the lease under which a function of this package runs, from that function's context; nil from any
-// other context. Send its token with every write.
-func Lease(ctx context.Context) *zksync.Lease {
-	l, _ := ctx.Value(leaseKey{}).(*zksync.Lease)
-	return l
 }

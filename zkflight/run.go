@@ -135,7 +135,7 @@ func (c *call[T]) look(ctx context.Context) (data []byte, st *zk.Stat, err error
 // run calls the function under the lease and gives its result to those who wait. st is the Stat of the key's node,
 // and callers the number of callers that had joined. Both are as of before the function began.
 func (c *call[T]) run(ctx context.Context, held *zksync.Lease, st *zk.Stat, callers int) (outcome[T], error) {
-	o := c.invoke(context.WithValue(ctx, leaseKey{}, held))
+	o := c.invoke(ctx)
 	c.close() // before another process can have the result: a later caller has not asked in time for it
 	// No caller here waits any more, and fn returned an error because of that. Nothing is written,
 	// so the next contender runs the function.
@@ -204,7 +204,7 @@ func (c *call[T]) give(held *zksync.Lease, data []byte, st *zk.Stat) (shared boo
 			// The older result is of no use: the contenders that it was for were ahead in the queue. If this fails,
 			// the next run removes it, or it goes with its node.
 			result.Data = nil
-			_, _ = held.Guard(result)
+			_, _ = held.Guard(context.Background(), result)
 		}
 		return false, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/presence"
 	"github.com/go-menagerie/menagerie/internal/rounds"
@@ -180,9 +181,8 @@ func calls(f func() error) error {
 
 // under runs an item once, under its lease, unless it is to be tried later. over reports whether it is done. failure is the error of f, if it has failed.
 func (a *assignment) under(ctx context.Context, it *item, l *zksync.Lease, here *presence.Stay, round string) (over bool, failure, err error) {
-	running, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(l.Context(), func() { cancel(l.Err()) })()
+	running, end := (*lease.Lease)(l).Under(ctx)
+	defer end()
 	done, err := a.w.IsDone(running, here.Epoch, round, itemName(it.name))
 	if running.Err() != nil || errors.Is(err, zkconn.ErrOver) {
 		return false, nil, nil // the item moves, or the lease is lost

@@ -23,7 +23,7 @@ func ExampleOnce_DoContext() {
 	defer s.Close()
 
 	migrate := func(ctx context.Context) ([]byte, error) {
-		// ... which gives zkonce.Lease(ctx).Token() along with what it writes.
+		// ... which gives zksync.LeaseFrom(ctx).Token() along with what it writes.
 		fmt.Println("migrating")
 		return []byte("schema 42"), nil
 	}

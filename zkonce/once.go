@@ -50,7 +50,7 @@ func (o *Once) made() *Once {
 }
 
 // DoContext returns the kept result. If there is none, it runs f, keeps f's result, and returns it. The context of f
-// ends with ctx, and with the lease under which f runs (cause zksync.ErrLost); [Lease] finds that lease.
+// ends with ctx, and with the lease under which f runs (cause zksync.ErrLost); [zksync.LeaseFrom] finds that lease.
 //
 // It blocks while another call runs its function, in this process or another, and while f runs. When ctx ends,
 // the waiting ends at once, and so does f's context. Without a connection it continues to wait. If the session
@@ -143,13 +143,4 @@ func (o *Once) wrap(op string, err error) error {
 		return err
 	}
 	return &zksync.Error{Op: op, Path: o.path, Err: err}
-}
-
-type leaseKey struct{}
-
-// Lease returns the lease under which a function of this package runs, from that function's context; nil from any
-// other context. Send its token with every write.
-func Lease(ctx context.Context) *zksync.Lease {
-	l, _ := ctx.Value(leaseKey{}).(*zksync.Lease)
-	return l
 }

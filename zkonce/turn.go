@@ -64,9 +64,8 @@ func (o *Once) turn(ctx context.Context, l *zksync.Lease, w work) (*outcome, err
 			_ = (*lease.Lease)(l).UnlockWithin(ctx)
 		}
 	}()
-	inside, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(l.Context(), func() { cancel(l.Err()) })()
+	inside, end := (*lease.Lease)(l).Under(ctx)
+	defer end()
 	known, ran, err := o.take(inside, l, func(ctx context.Context) (*outcome, error) { return t.call(ctx, w) })
 	if ran == nil {
 		return known, err
@@ -155,7 +154,7 @@ func (o *Once) take(ctx context.Context, l *zksync.Lease, f func(context.Context
 	if err != nil {
 		return nil, nil, err
 	}
-	if ran, err = f(context.WithValue(ctx, leaseKey{}, l)); err != nil {
+	if ran, err = f(ctx); err != nil {
 		return nil, nil, err
 	}
 	return nil, ran, nil
@@ -210,7 +209,7 @@ func (o *Once) settle(ctx context.Context, l *zksync.Lease, r *outcome, err erro
 	lookErr := o.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
 		// When the node of the lease is gone, no request under the lease can be applied any more: each checks that
 		// the node exists. So if r is not kept by then, it never will be.
-		if err := departed(ctx, e, o.at.Full(l.Path())); err != nil {
+		if err := departed(ctx, e, o.at.Full(l.Node())); err != nil {
 			return err
 		}
 		o.forget()

@@ -93,7 +93,7 @@ func (p *Phaser) locked(ctx context.Context, e *zkconn.Epoch, phase int) (next *
 
 // held is act while the lock is held.
 func (p *Phaser) held(ctx context.Context, l *zksync.Lease, e *zkconn.Epoch, phase int) (*state, error) {
-	check := &zk.CheckVersionRequest{Path: p.at.Full(l.Path()), Version: -1}
+	check := &zk.CheckVersionRequest{Path: p.at.Full(l.Node()), Version: -1}
 	next := p.arrivals(after(phase))
 	res, err := p.turn().Transact(ctx, e, check,
 		&zk.CheckVersionRequest{Path: p.wait(phase), Version: -1},

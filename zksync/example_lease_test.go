@@ -53,11 +53,11 @@ func ExampleLease_Guard() {
 		return
 	}
 	write := &zk.SetDataRequest{Path: "/config", Data: []byte("v2"), Version: -1}
-	_, err = lease.Guard(write)
+	_, err = lease.Guard(context.Background(), write)
 	fmt.Println(err)
 
-	srv.Delete(lease.Path()) // taken away
-	_, err = lease.Guard(write)
+	srv.Delete(lease.Node()) // taken away
+	_, err = lease.Guard(context.Background(), write)
 	fmt.Println(errors.Is(err, zksync.ErrLost))
 	// Output:
 	// <nil>

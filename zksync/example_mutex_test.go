@@ -100,7 +100,7 @@ func ExampleMutex_Do() {
 	m := zksync.NewMutex(s, "/locks/migration")
 	err := m.Do(context.Background(), func(ctx context.Context, l *zksync.Lease) error {
 		// Somebody removes the node of the lock by hand: the lease is lost.
-		srv.Delete(l.Path())
+		srv.Delete(l.Node())
 		<-ctx.Done()
 		return context.Cause(ctx)
 	})

@@ -3,6 +3,7 @@ package zksync
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
@@ -20,6 +21,11 @@ import (
 // paused process is told when it goes on. Only fencing
 // stops its writes until then: see [Lease.Token] and [Lease.Guard].
 type Lease lease.Lease
+
+// LeaseFrom returns the lease under which a function runs, from the context that the function was given: by Do and its like, Run of
+// an election, Assign, a Once, a flight or a job. In [Lease.Context] it finds that lease. Without one it returns nil. Nested
+// locks: the innermost; a [Multi]: its last.
+func LeaseFrom(ctx context.Context) *Lease { return (*Lease)(lease.From(ctx)) }
 
 func (l *Lease) inner() *lease.Lease { return (*lease.Lease)(l) }
 
@@ -62,8 +68,15 @@ func (l *Lease) Err() error { return l.made().Err() }
 // caller's next step, so Valid does not replace fencing.
 func (l *Lease) Valid() bool { return l.made().Valid() }
 
-// Path is the path of the lease's own node.
+// Path is the path of the lock, as given to its constructor.
 func (l *Lease) Path() string { return l.made().Path() }
+
+// Expires is when the lease ends if no server answers any more, or at its [WithMaxHold] if that is earlier. Each answer moves it. It is
+// the zero time once the lease has ended.
+func (l *Lease) Expires() time.Time { return l.made().Expires() }
+
+// Node is the path of the lease's own node.
+func (l *Lease) Node() string { return l.made().Node() }
 
 // Revoked is closed when somebody asks the holder to give the lock up, with [Revoke]. That does not end the lease: a holder
 // that ignores it keeps the lock. It does not block, and is nothing to wait for alone: see also Done.
@@ -89,10 +102,12 @@ func (l *Lease) Unlock() error { return l.made().Unlock() }
 // *zk.DeleteRequest, *zk.CheckVersionRequest), with paths of the session (below its
 // chroot); they are not modified. Guard returns their results, in order.
 //
-// It blocks until the servers answer, at most until the lease ends. A disconnect before the request is sent
-// delays it. If the connection is lost after that, it is unknown whether the operations were applied: the error
+// It blocks until the servers answer, ctx ends, or the lease ends. A disconnect before the request is sent
+// delays it. If the connection is lost or ctx ends after that, it is unknown whether the operations were applied: the error
 // satisfies [Ambiguous]. If the lease was lost, or its node is gone, the error is ErrLost; after
 // Unlock or Close it is ErrReleased. An operation of another type is ErrMisuse. If one
 // of the operations fails, nothing was applied, and the error is the servers'; Op and Path of the *Error are then those of that
 // operation ("guarded create", for example). It costs one request.
-func (l *Lease) Guard(ops ...any) ([]zk.MultiResponse, error) { return l.made().Guard(ops...) }
+func (l *Lease) Guard(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+	return l.made().Guard(ctx, ops...)
+}

@@ -196,7 +196,7 @@ type Leases []*Lease
 func (ls Leases) Err() error {
 	for _, l := range ls {
 		if err := l.Err(); err != nil {
-			return &Error{Op: "multi-lock", Path: l.inner().Primitive(), Err: err}
+			return &Error{Op: "multi-lock", Path: l.inner().Path(), Err: err}
 		}
 	}
 	return nil
@@ -225,11 +225,10 @@ func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, leases Lease
 		return err
 	}
 	outer := ctx
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	for _, l := range held {
-		stop := context.AfterFunc(l.Context(), func() { cancel(l.Err()) })
-		defer stop()
+		under, end := l.inner().Under(ctx)
+		defer end()
+		ctx = under
 	}
 	defer func() {
 		if lost := held.unlockWithin(outer); err == nil {

@@ -42,7 +42,7 @@ func TestWritesOverASlowLinkLeaveNoHeartbeatsBehind(t *testing.T) {
 		for i := range 500 { // writes, each on its own
 			all.Go(func() {
 				time.Sleep(time.Duration(i) * 10 * time.Millisecond)
-				_, _ = l.Guard()
+				_, _ = l.Guard(t.Context())
 			})
 		}
 		all.Wait()

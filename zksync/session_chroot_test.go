@@ -29,13 +29,13 @@ func TestPathsOfASessionAreBelowItsChrootAndNeverShowIt(t *testing.T) {
 	m := zksync.NewMutex(s, "/locks/a")
 	l, err := m.LockContext(t.Context())
 	require.NoError(t, err)
-	require.Regexp(t, `^/locks/a/_c_`, l.Path())
+	require.Regexp(t, `^/locks/a/_c_`, l.Node())
 	zktest.WaitChildren(t, srv, "/team/app/locks/a", 1)
 
 	list, err := zksync.NewMutex(other, "/locks/a").Contenders(t.Context())
 	require.NoError(t, err)
 	require.Len(t, list, 1)
-	require.Equal(t, l.Path(), list[0].Node)
+	require.Equal(t, l.Node(), list[0].Node)
 	require.NoError(t, zksync.Verify(t.Context(), other, "/locks/a", l.Token()))
 
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -43,13 +43,13 @@ func TestPathsOfASessionAreBelowItsChrootAndNeverShowIt(t *testing.T) {
 	_, err = zksync.NewMutex(other, "/locks/a").LockContext(ctx)
 	require.Regexp(t, `^zksync: lock /locks/a: context deadline exceeded: 1st in line, held by [^/]+ for 0s$`, err.Error())
 
-	res, err := l.Guard(&zk.CreateRequest{Path: "/data-", Flags: zk.FlagSequence, Acl: zk.WorldACL(zk.PermAll)})
+	res, err := l.Guard(t.Context(), &zk.CreateRequest{Path: "/data-", Flags: zk.FlagSequence, Acl: zk.WorldACL(zk.PermAll)})
 	require.NoError(t, err)
 	require.Equal(t, "/data-0000000001", res[0].String)
 	_, made := srv.Node("/team/app/data-0000000001")
 	require.True(t, made)
 
-	_, err = l.Guard(&zk.SetDataRequest{Path: "/data-0000000001", Version: 7})
+	_, err = l.Guard(t.Context(), &zk.SetDataRequest{Path: "/data-0000000001", Version: 7})
 	require.EqualError(t, err, "zksync: guarded set /data-0000000001: zk: version conflict")
 
 	// The client connection below knows nothing of chroots.

@@ -154,7 +154,7 @@ func (a *app) runCron(ctx context.Context, o cronOptions) error {
 
 // runTick runs CMD for one tick. What it returns is what the record says of the tick.
 func (a *app) runTick(ctx context.Context, s *zksync.Session, t zkcron.Tick, o cronOptions, program string, signals <-chan os.Signal, end context.CancelCauseFunc) error {
-	id, lease := s.ID(), zkcron.Lease(ctx)
+	id, lease := s.ID(), zksync.LeaseFrom(ctx)
 	at := t.Scheduled.Format(time.RFC3339Nano)
 	c, err := child.Start(program, o.argv, append(os.Environ(), pathEnv+"="+o.path, tokenEnv+"="+t.Token.String(), jobEnv+"="+t.Name,
 		scheduledEnv+"="+at, missedEnv+"="+strconv.Itoa(t.Missed), lastErrEnv+"="+oneLine(t.LastErr)), lease.Valid)

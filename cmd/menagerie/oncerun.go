@@ -32,7 +32,7 @@ func (a *app) runOnce(ctx context.Context, o lockOptions) error {
 				return nil, err
 			}
 			ran = true
-			if err := a.runUnder(w.s, zkonce.Lease(ctx), o, program, w.signals); err != nil {
+			if err := a.runUnder(w.s, zksync.LeaseFrom(ctx), o, program, w.signals); err != nil {
 				return nil, err
 			}
 			return newOnceRecord(o.argv), nil

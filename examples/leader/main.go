@@ -106,7 +106,7 @@ func count(s *zksync.Session, l *zksync.Lease) error {
 			return err
 		}
 		time.Sleep(50 * time.Millisecond) // the pause comes here, between the read and the write
-		if _, err := l.Guard(&zk.SetDataRequest{Path: counter, Data: []byte(strconv.Itoa(n + 1)), Version: -1}); err != nil {
+		if _, err := l.Guard(context.Background(), &zk.SetDataRequest{Path: counter, Data: []byte(strconv.Itoa(n + 1)), Version: -1}); err != nil {
 			fmt.Println("its write was refused:", err)
 			return err
 		}

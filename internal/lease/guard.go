@@ -14,8 +14,8 @@ import (
 )
 
 // Guard is zksync.Lease.Guard.
-func (l *Lease) Guard(ops ...any) ([]zk.MultiResponse, error) {
-	res, err := l.GuardWithin(context.Background(), ops)
+func (l *Lease) Guard(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+	res, err := l.GuardWithin(ctx, ops)
 	if err == nil {
 		return res, nil
 	}
@@ -46,9 +46,7 @@ func operation(op any) (request any, path *string, name string) {
 	return nil, nil, ""
 }
 
-// GuardWithin is Guard for a caller with a context. If the context ends after
-// the request was sent, the outcome is unknown. If the servers refuse an
-// operation, the error is a *zkconn.TxnError, with the operation's index in ops.
+// GuardWithin is Guard, whose error is not wrapped: a *zkconn.TxnError, with the operation's index in ops, if the servers refuse an operation.
 func (l *Lease) GuardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
 	if l.sublease != nil {
 		if err := l.Err(); err != nil {

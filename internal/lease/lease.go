@@ -23,6 +23,7 @@ type Lease struct {
 	since    time.Time   // when it was granted
 	began    time.Time   // when its hold began: see Continue
 	bound    *time.Timer // ends it, if WithMaxHold was given
+	ends     time.Time   // when bound does; zero without it
 	sublease *sublease   // nil for the lease of a grant
 
 	// For a sublease: it has been given back, or moved. For a hold of the form without leases: UnlockDropIn has
@@ -77,10 +78,10 @@ func (l *Lease) BoundBy(d time.Duration) {
 	if d <= 0 {
 		return
 	}
-	d = time.Until(l.began.Add(d))
 	l.mu.Lock() // the timer may fire at once, and Finish reads bound
 	defer l.mu.Unlock()
-	l.bound = time.AfterFunc(d, func() {
+	l.ends = l.began.Add(d)
+	l.bound = time.AfterFunc(time.Until(l.ends), func() {
 		if l.Finish(errs.ErrMaxHold) {
 			l.grantor.Release(l, 0)
 		}
@@ -122,7 +123,7 @@ func (l *Lease) Lifetime() context.Context {
 	defer l.mu.Unlock()
 	if l.cancel == nil {
 		// It is made here and not at the grant: most holds are short, and nobody asks for it.
-		l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(l.ctx))
+		l.ctx, l.cancel = context.WithCancelCause(With(context.WithoutCancel(l.ctx), l))
 		if l.err != nil {
 			l.cancel(l.err)
 		}
@@ -130,8 +131,8 @@ func (l *Lease) Lifetime() context.Context {
 	return l.ctx
 }
 
-// Primitive is the path of the lock.
-func (l *Lease) Primitive() string { return l.access.Path }
+// Path is the path of the lock.
+func (l *Lease) Path() string { return l.access.Path }
 
 // Done is zksync.Lease.Done.
 func (l *Lease) Done() <-chan struct{} {
@@ -151,11 +152,29 @@ func (l *Lease) Valid() bool {
 	return l.Err() == nil && !l.ticket.Replacing() && l.ticket.Epoch.Valid()
 }
 
+// Expires is zksync.Lease.Expires.
+func (l *Lease) Expires() time.Time {
+	if l.Err() != nil {
+		return time.Time{}
+	}
+	if l.sublease != nil {
+		return l.sublease.outer.Expires()
+	}
+	l.mu.Lock()
+	bound := l.ends
+	l.mu.Unlock()
+	at := l.ticket.Epoch.Expires()
+	if !at.IsZero() && !bound.IsZero() && bound.Before(at) {
+		return bound
+	}
+	return at
+}
+
 // Revoked is zksync.Lease.Revoked.
 func (l *Lease) Revoked() <-chan struct{} { return l.ticket.Revoked() }
 
-// Path is zksync.Lease.Path.
-func (l *Lease) Path() string { return l.ticket.ShownNode() }
+// Node is zksync.Lease.Node.
+func (l *Lease) Node() string { return l.ticket.ShownNode() }
 
 // Unlock is zksync.Lease.Unlock.
 func (l *Lease) Unlock() error {
@@ -314,19 +333,39 @@ func Traced(ctx context.Context, at *session.Access, kind queue.Kind, get func(c
 
 // Scope runs f under the lease, and then unlocks it.
 func (l *Lease) Scope(ctx context.Context, f func(context.Context) error) (err error) {
-	// The context of f is made of the caller's, and not of the lease's, so that the
-	// caller's cancellation and deadline reach f, too. The end of the lease also ends it.
-	outer := ctx
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop := context.AfterFunc(l.Context(), func() { cancel(l.Err()) })
-	defer stop()
+	under, end := l.Under(ctx)
+	defer end()
 	defer func() {
-		if lost := l.UnlockWithin(outer); err == nil {
+		if lost := l.UnlockWithin(ctx); err == nil {
 			err = lost
 		}
 	}()
-	return f(ctx)
+	return f(under)
+}
+
+// Under returns a context of ctx that the end of the lease also ends, and in which [From] finds the lease.
+// So ctx's cancellation and deadline reach the function that runs under the lease. Call end when the function has returned.
+func (l *Lease) Under(ctx context.Context) (under context.Context, end func()) {
+	l.ticket.WatchOwn()
+	return l.Bind(ctx)
+}
+
+// Bind is Under without a watch of the node: see [Lease.Lifetime].
+func (l *Lease) Bind(ctx context.Context) (bound context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(With(ctx, l))
+	stop := context.AfterFunc(l.Lifetime(), func() { cancel(l.Err()) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+type key struct{}
+
+// With returns ctx with l as its lease.
+func With(ctx context.Context, l *Lease) context.Context { return context.WithValue(ctx, key{}, l) }
+
+// From is the lease of ctx, nil if it has none.
+func From(ctx context.Context) *Lease {
+	l, _ := ctx.Value(key{}).(*Lease)
+	return l
 }
 
 // UnlockWithin is Unlock for a caller with a context. Once the context has

@@ -41,9 +41,8 @@ func (r *Readers) Downgrade(ctx context.Context, l *lease.Lease) (*lease.Lease, 
 	read := r.q.Successor(p)
 	data := r.at.Content(node.Content{Token: token}).Encode()
 	// The call also ends with the lease, so that a loss ends it.
-	bounded, cancel := context.WithCancelCause(ctx)
-	defer context.AfterFunc(l.Lifetime(), func() { cancel(l.Err()) })()
-	defer cancel(nil)
+	bounded, end := l.Bind(ctx)
+	defer end()
 	// From here on the write node may be removed at any time, until a clear answer says that it was not. So a removal
 	// is no loss, and no other goroutine of this process may get the ticket. If the lease has ended since Err, another
 	// may have the ticket already: MarkSent tells that.

@@ -100,6 +100,9 @@ func (e *Epoch) Valid() bool { return e.clock.valid() }
 // ValidAt is Valid for a caller that has just looked at the clock, which is much of the cost of a local hand-over.
 func (e *Epoch) ValidAt(now time.Time) bool { return e.clock.validAt(now) }
 
+// Expires is when the session can no longer be proved alive if no server answers any more; zero if it cannot now.
+func (e *Epoch) Expires() time.Time { return e.clock.expires(time.Now()) }
+
 // Heard is when the newest request was sent that the servers have answered; zero before the first answer.
 func (e *Epoch) Heard() time.Time { return e.clock.lastHeard() }
 

@@ -36,6 +36,16 @@ func (c *leaseClock) validAt(now time.Time) bool {
 	return s != nil && !s.over && s.timer != nil && s.left(now) > 0
 }
 
+// expires is until when the session is valid if no more answers come; zero if it is not.
+func (c *leaseClock) expires(now time.Time) time.Time {
+	if s := c.shown.Load(); s != nil && !s.over && s.timer != nil {
+		if left := s.left(now); left > 0 {
+			return now.Add(left)
+		}
+	}
+	return time.Time{}
+}
+
 // lastHeard is the send time of the newest request that was answered.
 func (c *leaseClock) lastHeard() time.Time {
 	if s := c.shown.Load(); s != nil {

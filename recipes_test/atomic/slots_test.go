@@ -62,7 +62,7 @@ func TestAcceptance144TheLeastFreeSlotIsGivenAndOneMoreWaits(t *testing.T) {
 		require.NoError(t, leases[0].Unlock())
 		v.Granted(second)
 		require.Equal(t, 0, *two)
-		_, err := l.Guard(proving.Write("x"))
+		_, err := l.Guard(t.Context(), proving.Write("x"))
 		require.Error(t, err, "there is no such node")
 		require.NotErrorIs(t, err, zksync.ErrLost, "the lease guards")
 	})

@@ -47,7 +47,7 @@ func TestAnUnlockDuringWaitGivesTheLockToOneOnly(t *testing.T) {
 		var lg *zksync.Lease
 		if !local.Pending() {
 			lg = local.Lease
-			t.Logf("local: %v valid %v err %v node there %v", lg.Token(), lg.Valid(), lg.Err(), v.Exists(lg.Path()))
+			t.Logf("local: %v valid %v err %v node there %v", lg.Token(), lg.Valid(), lg.Err(), v.Exists(lg.Node()))
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()

@@ -50,7 +50,7 @@ func TestAHoldThatIsLostWhileWaitGivesItUpIsLost(t *testing.T) {
 	}
 	losses := map[string]func(v *proving.Env, s *zksync.Session, l *zksync.Lease){
 		"the session ends": func(v *proving.Env, s *zksync.Session, _ *zksync.Lease) { v.Server.Expire(s.ID()) },
-		"the node goes":    func(v *proving.Env, _ *zksync.Session, l *zksync.Lease) { v.Remove(l.Path()) },
+		"the node goes":    func(v *proving.Env, _ *zksync.Session, l *zksync.Lease) { v.Remove(l.Node()) },
 	}
 	for lock, of := range locks {
 		for loss, lose := range losses {

@@ -17,7 +17,7 @@ func TestTheNodeOfACandidateWithABareIDHasNothingElse(t *testing.T) {
 		ctx := context.Background()
 		e := zkelection.New(v.Session(), proving.ElectionPath, zkelection.Candidate{ID: "web-1"}, zkelection.WithBareID())
 		l := v.Get(e.Campaign)
-		require.Equal(t, "web-1", v.Data(l.Path()))
+		require.Equal(t, "web-1", v.Data(l.Node()))
 		leader, err := elections(v, 1)[0].Leader(ctx)
 		require.NoError(t, err)
 		require.Equal(t, "web-1", leader.ID)

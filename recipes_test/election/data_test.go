@@ -153,7 +153,7 @@ func TestSetDataHasItsBounds(t *testing.T) {
 		thaw()
 		require.ErrorIs(t, l.Err(), zksync.ErrLost)
 		l = v.Get(e.Campaign)
-		v.Server.Delete(l.Path())
+		v.Server.Delete(l.Node())
 		require.ErrorIs(t, e.SetData(context.Background(), []byte("x")), zksync.ErrLost)
 		require.ErrorIs(t, l.Err(), zksync.ErrLost)
 		require.NoError(t, s.Close())
@@ -168,7 +168,7 @@ func TestSetDataRepairsWhatSomebodyElseWrote(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		e := candidate(v, v.Session(), 0)
 		l := v.Get(e.Campaign)
-		_, err := v.Session().Conn().Set(v.Chroot+l.Path(), []byte("__REVOKE__"), -1)
+		_, err := v.Session().Conn().Set(v.Chroot+l.Node(), []byte("__REVOKE__"), -1)
 		require.NoError(t, err)
 		require.NoError(t, e.SetData(t.Context(), []byte("x")))
 		c, err := e.Leader(t.Context())
@@ -187,7 +187,7 @@ func TestWithEveryFaultTheDataAreSetOnce(t *testing.T) {
 		return func(name string) {
 			require.NoError(t, es[0].SetData(context.Background(), []byte("a")), name)
 			require.NoError(t, es[0].SetData(context.Background(), []byte("b")), name)
-			n, _ := v.Server.Node(l.Path())
+			n, _ := v.Server.Node(l.Node())
 			require.EqualValues(t, 2, n.Stat.Version, name)
 			c, err := es[0].Leader(context.Background())
 			require.NoError(t, err, name)

@@ -83,7 +83,7 @@ func TestAcceptance104And107TheLeadersOwnIdAndDataAreRead(t *testing.T) {
 		require.Equal(t, "c0", c.ID)
 		require.Equal(t, []byte{0, 0xff}, c.Data)
 		require.Equal(t, l.Token(), c.Token)
-		require.Equal(t, l.Path(), c.Node)
+		require.Equal(t, l.Node(), c.Node)
 		list, err := es[0].Candidates(context.Background())
 		require.NoError(t, err)
 		require.Len(t, list, 2)

@@ -112,7 +112,7 @@ func TestAnObserverBelowAChrootSeesTheLeader(t *testing.T) {
 		for c, err := range e.Observe(ctx) {
 			require.NoError(t, err)
 			require.Equal(t, "c0", c.ID)
-			require.Equal(t, l.Path(), c.Node)
+			require.Equal(t, l.Node(), c.Node)
 			break
 		}
 		require.NoError(t, l.Unlock())

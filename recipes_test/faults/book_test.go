@@ -116,7 +116,7 @@ func (b *book) asking(party string, wait time.Duration, try bool) *attempt {
 }
 
 func (b *book) granted(a *attempt, l *zksync.Lease) *hold {
-	h := &hold{party: a.party, token: l.Token(), node: path.Base(l.Path()), granted: time.Now()}
+	h := &hold{party: a.party, token: l.Token(), node: path.Base(l.Node()), granted: time.Now()}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h.order = order{asked: a.order, granted: b.next()}

@@ -29,7 +29,7 @@ func useElection(t testing.TB, s *zksync.Session) {
 	list, err := e.Candidates(ctx)
 	require.NoError(t, err)
 	require.Len(t, list, 1)
-	require.Equal(t, l.Path(), list[0].Node)
+	require.Equal(t, l.Node(), list[0].Node)
 	require.Equal(t, l.Token(), list[0].Token)
 	require.NoError(t, l.Unlock())
 }

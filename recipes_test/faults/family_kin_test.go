@@ -101,7 +101,7 @@ func (k *kin) get(c *client, party, dir string, wait time.Duration, f func(conte
 
 // holds enters a hold.
 func (k *kin) holds(party, dir string, l *zksync.Lease) *stake {
-	s := &stake{party: party, dir: dir, token: l.Token(), granted: time.Now(), node: path.Base(l.Path())}
+	s := &stake{party: party, dir: dir, token: l.Token(), granted: time.Now(), node: path.Base(l.Node())}
 	if e := newSpot(s.node, 0); e != nil {
 		s.reads, s.weight = e.kind == "__READ__", e.weight
 	}

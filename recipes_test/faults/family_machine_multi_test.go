@@ -82,8 +82,8 @@ func (m *storm) calmMulti() {
 		}
 		for _, l := range a.leases {
 			if l.Err() == nil {
-				require.True(t, granted[l.Path()], "%s holds %s\n%s", a.name, l.Path(), lazily(m.k.tale))
-				delete(granted, l.Path())
+				require.True(t, granted[l.Node()], "%s holds %s\n%s", a.name, l.Node(), lazily(m.k.tale))
+				delete(granted, l.Node())
 				progress = true
 			}
 		}

@@ -47,7 +47,7 @@ func (k *kin) many(c *client, party string, wait time.Duration, f func(context.C
 // dirOf is the queue of a lease.
 func (k *kin) dirOf(l *zksync.Lease) string {
 	for dir := range k.lines {
-		if len(l.Path()) > len(dir) && l.Path()[:len(dir)+1] == dir+"/" {
+		if len(l.Node()) > len(dir) && l.Node()[:len(dir)+1] == dir+"/" {
 			return dir
 		}
 	}

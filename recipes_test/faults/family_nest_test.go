@@ -80,7 +80,7 @@ func (n *nest) enters(reads bool, lease *zksync.Lease, wasAlive bool, began time
 	if wasAlive && n.hold.Err() == nil {
 		n.m.k.wrong("%s: queued anew although it held", n.a.name)
 	}
-	if reads != strings.Contains(l.Path(), "__READ__") {
+	if reads != strings.Contains(l.Node(), "__READ__") {
 		// That of somebody else of this process, who has lost it and not unlocked yet. Without its
 		// own lease the model cannot follow this hold.
 		n.hold, n.stake = nil, nil
@@ -182,7 +182,7 @@ func (n *nest) gives(i int) {
 	n.levels = slices.Delete(n.levels, i, i+1)
 	ours := n.hold != nil && l.token == n.hold.Token()
 	over := ours && n.all() == 0
-	writing := n.hold != nil && !strings.Contains(n.hold.Path(), "__READ__") && n.mu == nil
+	writing := n.hold != nil && !strings.Contains(n.hold.Node(), "__READ__") && n.mu == nil
 	leased := func(l level) bool { return l.reads && l.lease != nil }
 	downgrades := ours && !over && writing && !n.doubt && n.count(level.writes) == 0 && n.count(leased) == 0
 	if (over || downgrades) && !n.doubt {
@@ -229,7 +229,7 @@ func (n *nest) refresh() {
 	switch {
 	case errors.Is(old.Err(), zksync.ErrLost):
 		n.doubt = false // the levels that are left are of nothing
-	case l == nil || l.Token().Zxid != old.Token().Zxid || !strings.Contains(l.Path(), "__READ__"):
+	case l == nil || l.Token().Zxid != old.Token().Zxid || !strings.Contains(l.Node(), "__READ__"):
 	default:
 		if l.Token().Compare(old.Token()) <= 0 {
 			n.m.k.wrong("%s: a downgraded token does not grow: %v after %v", n.a.name, l.Token(), old.Token())

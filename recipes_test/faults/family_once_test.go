@@ -125,7 +125,7 @@ func (a *archive) run(ctx context.Context, party string, takes time.Duration) st
 	a.runs++
 	name := fmt.Sprintf("run %d of %s", a.runs, party)
 	a.mu.Unlock()
-	s := a.k.holds(name, onceLock, zkonce.Lease(ctx))
+	s := a.k.holds(name, onceLock, zksync.LeaseFrom(ctx))
 	if value, ok := a.now(); ok && a.k.told() == 0 {
 		a.k.wrong("%s began although there was %s", name, value)
 	}

@@ -195,7 +195,7 @@ func (k *kin) writeThenRead(m *reentrant.RWMutex) {
 	end(w)
 	m.Unlock()
 	m.Unlock()
-	for r := m.Lease(); r != nil && r.Err() == nil && !strings.Contains(r.Path(), "__READ__"); r = m.Lease() {
+	for r := m.Lease(); r != nil && r.Err() == nil && !strings.Contains(r.Node(), "__READ__"); r = m.Lease() {
 		time.Sleep(5 * ms) // the servers have not answered yet
 	}
 	r := m.Lease()

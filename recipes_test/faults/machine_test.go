@@ -242,7 +242,7 @@ func (m *machine) settle(*rapid.T) {
 	m.w.book.mu.Lock()
 	first := m.w.book.queue[0]
 	m.w.book.mu.Unlock()
-	require.Equal(m.w.t, lockDir+"/"+first, held[0].Path(), "%s", lazily(m.w.story))
+	require.Equal(m.w.t, lockDir+"/"+first, held[0].Node(), "%s", lazily(m.w.story))
 }
 
 // end sends everybody home and looks back.

@@ -80,7 +80,7 @@ func TestAWaiterWhoseNodeWasDeletedIsNotGrantedByAWatchOfItsNeighbour(t *testing
 		waiter, err := lock(c).LockContext(t.Context())
 		require.NoError(t, err)
 		require.ErrorIs(t, holder.Unlock(), zksync.ErrLost)
-		_, there := w.srv.Node(waiter.Path())
+		_, there := w.srv.Node(waiter.Node())
 		require.True(t, there, "granted after %v on a node that is gone", time.Since(began))
 		require.NoError(t, waiter.Unlock())
 		w.close()

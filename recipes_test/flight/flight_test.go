@@ -103,7 +103,7 @@ func TestWhoAsksWhileOneRunsGetsItsResult(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		fs := flights(v, 4)
 		g, first := runs(v, fs[0], "fresh")
-		require.True(t, zkflight.Lease(g.ctx).Valid())
+		require.True(t, zksync.LeaseFrom(g.ctx).Valid())
 		var others []*trip
 		for i, f := range fs[1:] {
 			for range 3 {

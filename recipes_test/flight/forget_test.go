@@ -40,7 +40,7 @@ func TestAfterForgetNobodyElsewhereGetsTheResultOfTheOldRun(t *testing.T) {
 		close(old.finish)
 		gets(v, first, "old", true)
 		v.Awaits(fresh.began, "the function of the next in the queue")
-		require.Positive(t, zkflight.Lease(fresh.ctx).Token().Compare(zkflight.Lease(old.ctx).Token()))
+		require.Positive(t, zksync.LeaseFrom(fresh.ctx).Token().Compare(zksync.LeaseFrom(old.ctx).Token()))
 		v.Queued(flightLock, 3) // with those who had joined the old run
 		admitted(v)
 		close(fresh.finish)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/testing/proving"
 	"github.com/go-menagerie/menagerie/zkflight"
+	"github.com/go-menagerie/menagerie/zksync"
 )
 
 // A flight against what it is made of: the history of runs, calls and Forgets of each key, as the
@@ -79,7 +80,7 @@ func (b *logbook) object(bad bool, format string, args ...any) {
 
 // fly is the function of a step.
 func (b *logbook) fly(ctx context.Context, s flightStep) (int, error) {
-	r := &sortie{began: time.Now(), token: zkflight.Lease(ctx).Token().String()}
+	r := &sortie{began: time.Now(), token: zksync.LeaseFrom(ctx).Token().String()}
 	b.mu.Lock()
 	n := len(b.runs[s.key])
 	for i, earlier := range b.runs[s.key] {

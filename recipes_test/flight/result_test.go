@@ -20,7 +20,7 @@ func TestAnErrorTravelsAsItsText(t *testing.T) {
 		g.err = proving.ErrTest
 		first := asks(context.Background(), here, g.run)
 		v.Awaits(g.began, "the function")
-		token := zkflight.Lease(g.ctx).Token()
+		token := zksync.LeaseFrom(g.ctx).Token()
 		other := asks(context.Background(), flights(v, 1)[0], v.Never)
 		v.Queued(flightLock, 2)
 		close(g.finish)

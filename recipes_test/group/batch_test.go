@@ -319,13 +319,13 @@ func batchWorker(t *testing.T) {
 		}()
 		// Only who holds the lease can write that its run begins and ends.
 		token := fmt.Sprintf("%016x-%016x", l.Token().Zxid, l.Token().Seq)
-		begun, err := l.Guard(&zk.CreateRequest{Path: path + "/" + item + "/run-", Data: []byte(token), Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagSequence})
+		begun, err := l.Guard(t.Context(), &zk.CreateRequest{Path: path + "/" + item + "/run-", Data: []byte(token), Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagSequence})
 		if err != nil {
 			return err
 		}
 		select {
 		case <-time.After(time.Duration(500+mathrand.IntN(3000)) * time.Millisecond):
-			_, err = l.Guard(&zk.SetDataRequest{Path: begun[0].String, Data: []byte(token), Version: -1})
+			_, err = l.Guard(t.Context(), &zk.SetDataRequest{Path: begun[0].String, Data: []byte(token), Version: -1})
 			return err
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -464,9 +464,9 @@ func TestARunWhoseLeaseIsLostDoesNotEndAssign(t *testing.T) {
 		go func() {
 			ends <- g.Assign(ctx, m, []string{"x"}, func(_ context.Context, _ string, l *zksync.Lease) error {
 				if first.CompareAndSwap(false, true) {
-					v.Remove(l.Path())
+					v.Remove(l.Node())
 				}
-				_, err := l.Guard(&zk.CheckVersionRequest{Path: groupPath, Version: -1})
+				_, err := l.Guard(t.Context(), &zk.CheckVersionRequest{Path: groupPath, Version: -1})
 				runs <- err
 				return err
 			})

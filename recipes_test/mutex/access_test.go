@@ -33,7 +33,7 @@ func TestAcceptance137DigestACLsKeepStrangersOut(t *testing.T) {
 			require.ErrorIs(t, err, zk.ErrNoAuth, "take")
 			require.ErrorContains(t, err, "WithAuth")
 			v.AtOnce(start, "an error, not a hang")
-			require.ErrorIs(t, s.Conn().Delete(v.Chroot+l.Path(), -1), zk.ErrNoAuth, "delete")
+			require.ErrorIs(t, s.Conn().Delete(v.Chroot+l.Node(), -1), zk.ErrNoAuth, "delete")
 		}
 		require.NoError(t, l.Err())
 

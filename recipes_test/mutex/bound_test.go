@@ -38,7 +38,7 @@ func TestAMaximumHoldEndsTheLeaseAndGrantsTheNext(t *testing.T) {
 		require.ErrorIs(t, l.Err(), zksync.ErrLost)
 		require.ErrorIs(t, context.Cause(l.Context()), zksync.ErrMaxHold)
 		require.False(t, l.Valid())
-		_, err := l.Guard(proving.Write("late"))
+		_, err := l.Guard(t.Context(), proving.Write("late"))
 		require.ErrorIs(t, err, zksync.ErrMaxHold)
 		after := v.Granted(next)
 		afterBound(v, start, bound, "the next grant")
@@ -84,7 +84,7 @@ func TestAMaximumHoldBoundsEveryHandoverAnew(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 		require.NoError(t, first.Unlock())
 		l := v.Granted(next)
-		require.Equal(t, first.Path(), l.Path(), "handed over")
+		require.Equal(t, first.Node(), l.Node(), "handed over")
 		start := next.At
 		<-l.Done()
 		v.Took(start, bound, "the second hold")
@@ -147,9 +147,9 @@ func TestLockingAgainWhileLingeringRaisesTheToken(t *testing.T) {
 			l := v.Lock(m)
 			require.Positive(t, l.Token().Compare(last))
 			if node != "" {
-				require.Equal(t, node, l.Path())
+				require.Equal(t, node, l.Node())
 			}
-			last, node = l.Token(), l.Path()
+			last, node = l.Token(), l.Node()
 			require.NoError(t, l.Unlock())
 			require.ErrorIs(t, l.Err(), zksync.ErrReleased, "idle is not held")
 			v.Quiet()

@@ -18,12 +18,12 @@ func TestAcceptance010AHandleLocksAgainWithAFreshNode(t *testing.T) {
 		first := v.Lock(ms[0])
 		require.NoError(t, first.Unlock())
 		second := v.Lock(ms[0])
-		require.NotEqual(t, first.Path(), second.Path())
+		require.NotEqual(t, first.Node(), second.Node())
 		require.Positive(t, second.Token().Compare(first.Token()))
 		require.False(t, ms[1].TryLock(), "exclusion must hold again")
 		require.NoError(t, first.Unlock(), "a late unlock of the first hold")
 		require.True(t, second.Valid(), "it must not touch the second")
-		require.True(t, v.Exists(second.Path()))
+		require.True(t, v.Exists(second.Node()))
 		require.NoError(t, second.Unlock())
 	})
 }
@@ -78,7 +78,7 @@ func TestAcceptance011OfTwoUnlocksAtTheSameTimeOnePanics(t *testing.T) {
 				require.Equal(t, 1, second)
 
 				m.Lock()
-				v.Remove(m.Lease().Path())
+				v.Remove(m.Lease().Node())
 				v.Awaits(m.Lease().Done(), "the loss")
 				m.Unlock() // it ends the lost hold, which others of this process wait for
 				require.PanicsWithValue(t, c.message, m.Unlock)
@@ -110,7 +110,7 @@ func TestAcceptance012ALockIsOneNodeAndNoneAfterwards(t *testing.T) {
 		m := v.Mutexes(1)[0]
 		for range 3 {
 			l := v.Lock(m)
-			require.Equal(t, []string{l.Path()[len(proving.LockPath)+1:]}, v.Children(proving.LockPath))
+			require.Equal(t, []string{l.Node()[len(proving.LockPath)+1:]}, v.Children(proving.LockPath))
 			require.NoError(t, l.Unlock())
 			v.Left(proving.LockPath, 0, "unlocked")
 		}

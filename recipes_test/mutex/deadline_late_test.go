@@ -78,7 +78,7 @@ func TestAcceptance113AContenderWhoseNodeIsRemovedAtTheLastMomentKeepsItsDeadlin
 		attempts := v.Server.RequestsBy(zktest.Multi)
 		time.Sleep(299*time.Millisecond - time.Since(start))
 		for _, name := range v.Children(proving.LockPath) {
-			if node := proving.LockPath + "/" + name; node != held.Path() {
+			if node := proving.LockPath + "/" + name; node != held.Node() {
 				v.Remove(node)
 			}
 		}

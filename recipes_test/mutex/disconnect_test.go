@@ -54,7 +54,7 @@ func TestAcceptance017ADisconnectShorterThanTheTimeoutCostsAWaiterNothing(t *tes
 				require.True(t, waiter.Pending())
 				require.NoError(t, holder.Unlock())
 				l := v.Granted(waiter)
-				require.Equal(t, node, l.Path())
+				require.Equal(t, node, l.Node())
 				v.Quiet()
 				require.True(t, behind.Pending())
 				require.NoError(t, l.Unlock())
@@ -77,7 +77,7 @@ func TestAcceptance017AWaiterFindsOutWhatHappenedWhileItWasAway(t *testing.T) {
 		require.True(t, waiter.Pending())
 		heal()
 		l := v.Granted(waiter)
-		require.Equal(t, node, l.Path())
+		require.Equal(t, node, l.Node())
 		require.NoError(t, l.Unlock())
 	})
 }

@@ -57,7 +57,7 @@ func TestAcceptance114DeadlinesAndTryLocksLeaveNothingEither(t *testing.T) {
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 		}
 		v.Quiet()
-		zktest.CheckChildren(t, v.Server, proving.LockPath, holder.Path()[len(proving.LockPath)+1:])
+		zktest.CheckChildren(t, v.Server, proving.LockPath, holder.Node()[len(proving.LockPath)+1:])
 		require.LessOrEqual(t, v.Server.Watches(), 2+1, "one live path, two sessions, and its holder's own")
 		v.GoroutinesBack(goroutines)
 		require.NoError(t, holder.Unlock())

@@ -38,7 +38,7 @@ func inLine(t *testing.T, v *proving.Env) {
 			}
 			holder = next
 		}
-		require.True(t, strings.HasSuffix(holder.Path(), lastNumber), holder.Path())
+		require.True(t, strings.HasSuffix(holder.Node(), lastNumber), holder.Node())
 		require.NoError(t, holder.Unlock())
 	}
 }

@@ -243,7 +243,7 @@ func TestAcceptance157WhatCountsAsALoss(t *testing.T) {
 		}},
 		"the removal of the node": {true, func(t *testing.T, v *proving.Env) {
 			l, _ := holding(v)
-			v.Remove(l.Path())
+			v.Remove(l.Node())
 			v.Awaits(l.Done(), "the holder to be told")
 		}},
 		"the bound of a hold": {true, func(t *testing.T, v *proving.Env) {
@@ -442,7 +442,7 @@ func TestAcceptance157AMarkIsNotMadeWithoutTheEntry(t *testing.T) {
 		require.True(t, held.Load(), "the second transaction is that of the mark")
 		v.Remove(proving.LockPath + "/" + v.Children(proving.LockPath)[0])
 		l := v.Granted(a)
-		require.True(t, v.Exists(l.Path()), "its node was removed before it was granted")
+		require.True(t, v.Exists(l.Node()), "its node was removed before it was granted")
 		require.NoError(t, l.Unlock())
 		v.Later()
 		require.Empty(t, v.Children(proving.LockPath))

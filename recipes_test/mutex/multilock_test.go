@@ -69,8 +69,8 @@ func TestAMultiLockInOrderLocksInTheOrderThatItIsGiven(t *testing.T) {
 		require.NoError(t, a.Unlock())
 		require.NoError(t, b.Unlock())
 		ls := <-got
-		require.Equal(t, "/forks/b", path.Dir(ls[0].Path()))
-		require.Equal(t, "/forks/a", path.Dir(ls[1].Path()))
+		require.Equal(t, "/forks/b", path.Dir(ls[0].Node()))
+		require.Equal(t, "/forks/a", path.Dir(ls[1].Node()))
 		require.NoError(t, ls.Unlock())
 		_, err := zksync.MultiLockInOrder(forks[0][1], forks[0][0], forks[0][1]).LockContext(context.Background())
 		require.ErrorIs(t, err, zksync.ErrMisuse)

@@ -183,10 +183,10 @@ func TestEveryHandoverRaisesTheTokenOfTheSameNode(t *testing.T) {
 		for i, held := range leases {
 			if v.Virtual { // in real time the bound of 10 ms may come first
 				require.Equal(t, uint32(i), held.Token().Seq)
-				require.Equal(t, leases[0].Path(), held.Path())
+				require.Equal(t, leases[0].Node(), held.Node())
 			}
 		}
-		require.NotEqual(t, leases[0].Path(), l.Path(), "after the bound it queues anew")
+		require.NotEqual(t, leases[0].Node(), l.Node(), "after the bound it queues anew")
 		require.Zero(t, l.Token().Seq)
 		require.Positive(t, l.Token().Compare(leases[3].Token()))
 	})

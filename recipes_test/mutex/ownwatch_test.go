@@ -22,7 +22,7 @@ func TestALostConnectionHasTheOwnNodeWatchedOnce(t *testing.T) {
 		require.NoError(t, err)
 		var reads atomic.Int32
 		heal := v.Server.InterceptFunc(func(q *zktest.Request) (verdict zktest.Verdict) {
-			if q.Op == zktest.GetData && q.Path == l.Path() {
+			if q.Op == zktest.GetData && q.Path == l.Node() {
 				if reads.Add(1) <= 12 {
 					verdict.Fate = zktest.LoseReply
 				}
@@ -36,7 +36,7 @@ func TestALostConnectionHasTheOwnNodeWatchedOnce(t *testing.T) {
 		require.LessOrEqual(t, reads.Load(), int32(13))
 		require.NoError(t, l.Err())
 		require.LessOrEqual(t, v.Goroutines(), before+2)
-		v.Remove(l.Path())
+		v.Remove(l.Node())
 		<-l.Done()
 		require.ErrorIs(t, l.Err(), zksync.ErrLost)
 	})

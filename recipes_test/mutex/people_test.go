@@ -41,13 +41,13 @@ func TestContendersShowWhoHoldsAndWhoWaits(t *testing.T) {
 			}
 			require.Equal(t, want, c.State)
 		}
-		require.Equal(t, holder.Path(), list[0].Node)
+		require.Equal(t, holder.Node(), list[0].Node)
 		require.Equal(t, holder.Token(), list[0].Token)
 		require.NoError(t, holder.Unlock())
 		for i, a := range []*proving.Attempt{named, nameless} {
 			l := v.Granted(a)
 			require.Equal(t, list[i+1].Token, l.Token(), "a waiter's token is known before its grant")
-			require.Equal(t, list[i+1].Node, l.Path())
+			require.Equal(t, list[i+1].Node, l.Node())
 			require.NoError(t, l.Unlock())
 		}
 		v.Flush()

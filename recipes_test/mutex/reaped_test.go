@@ -173,7 +173,7 @@ func observed(ctx context.Context, t *testing.T, v *proving.Env, e *zkelection.E
 		case !ended && errors.Is(err, zksync.ErrNoLeader): // seen before the campaign
 		case !ended:
 			require.NoError(t, err)
-			require.Equal(t, l.Path(), who.Node)
+			require.Equal(t, l.Node(), who.Node)
 			ended = true
 			require.NoError(t, l.Unlock())
 		default:

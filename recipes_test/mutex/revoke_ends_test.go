@@ -143,7 +143,7 @@ func TestAnUnlockThatHandsOnWaitsForTheServers(t *testing.T) {
 		v.Quiet()
 		v.Server.Delay(s.ID(), 30*time.Millisecond, 20*time.Millisecond)
 		start := time.Now()
-		own := l.Path()
+		own := l.Node()
 		require.NoError(t, l.Unlock())
 		v.Took(start, 50*time.Millisecond, "the request and its answer")
 		require.False(t, v.Exists(own))

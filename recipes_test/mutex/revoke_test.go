@@ -58,7 +58,7 @@ func TestAcceptance158OneThatIgnoresItKeepsTheLock(t *testing.T) {
 		time.Sleep(v.Span(time.Hour, time.Second))
 		require.True(t, next.Pending())
 		require.True(t, l.Valid())
-		_, err := l.Guard()
+		_, err := l.Guard(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, l.Unlock())
 		after := v.Granted(next)
@@ -134,7 +134,7 @@ func TestAcceptance158NoRequestIsLeft(t *testing.T) {
 			v.Expire(holder)
 		},
 		"the removal of the node": func(_ *testing.T, v *proving.Env, l *zksync.Lease, _, _ *zksync.Session) {
-			v.Remove(l.Path())
+			v.Remove(l.Node())
 			v.Awaits(l.Done(), "the holder to be told")
 		},
 		"the end of the session that asked": func(t *testing.T, v *proving.Env, l *zksync.Lease, _, other *zksync.Session) {

@@ -130,7 +130,7 @@ func TestAHandOnInACrowdGoesOnWithoutTheNode(t *testing.T) {
 		unlocked := make(chan error, 1)
 		go func() { unlocked <- mine.Unlock() }()
 		time.Sleep(50 * time.Millisecond)
-		v.Server.DeleteAll(mine.Path())
+		v.Server.DeleteAll(mine.Node())
 		require.NoError(t, <-unlocked)
 		require.NoError(t, v.Granted(line[1]).Unlock())
 		require.NoError(t, v.Granted(again).Unlock())
@@ -144,9 +144,9 @@ func TestAGuardedWriteToAnEntryIsRefused(t *testing.T) {
 		throng(v, ms)
 		line := v.Line(ms[3], ms[2])
 		l := v.Granted(line[0])
-		_, err := l.Guard(&zk.SetDataRequest{Path: l.Path(), Version: -1})
+		_, err := l.Guard(t.Context(), &zk.SetDataRequest{Path: l.Node(), Version: -1})
 		require.ErrorIs(t, err, zksync.ErrMisuse)
-		require.ErrorContains(t, err, l.Path())
+		require.ErrorContains(t, err, l.Node())
 		require.True(t, line[1].Pending())
 		require.NoError(t, l.Unlock())
 		require.NoError(t, v.Granted(line[1]).Unlock())
@@ -179,7 +179,7 @@ func TestAListOfWhatIsPresentedIsThatOfTheUser(t *testing.T) {
 		ms = append(ms, zksync.NewMutex(own, proving.LockPath))
 		throng(v, ms)
 		l := v.Lock(zksync.NewMutex(own, "/vault", zksync.WithACL(zk.AuthACL(zk.PermAll)...)))
-		acl, _, err := own.Conn().GetACL(v.Chroot + l.Path())
+		acl, _, err := own.Conn().GetACL(v.Chroot + l.Node())
 		require.NoError(t, err)
 		require.Len(t, acl, 1)
 		require.True(t, strings.HasPrefix(acl[0].ID, "ann:"), acl[0].ID)
@@ -197,7 +197,7 @@ func TestTheIdentityOfASessionGetsIntoNoGuardedNode(t *testing.T) {
 		for i, a := range line {
 			l := v.Granted(a)
 			if i >= 3 {
-				_, err := l.Guard(&zk.CreateRequest{Path: "/mine", Acl: zk.AuthACL(zk.PermAll), Flags: zk.FlagEphemeral})
+				_, err := l.Guard(t.Context(), &zk.CreateRequest{Path: "/mine", Acl: zk.AuthACL(zk.PermAll), Flags: zk.FlagEphemeral})
 				if i == 3 {
 					require.ErrorIs(t, err, zk.ErrInvalidACL, "it has presented nothing")
 				} else {

@@ -64,7 +64,7 @@ func TestAHolderThatMayNotReadItsNodeIsToldOfItsRemovalWithinASecond(t *testing.
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		l := v.Lock(zksync.NewMutex(v.Session(), proving.LockPath, unreadable()))
 		time.Sleep(time.Minute)
-		v.Remove(l.Path())
+		v.Remove(l.Node())
 		start := time.Now()
 		v.Awaits(l.Done(), "the holder to be told")
 		v.Within(start, time.Second, "the loss")

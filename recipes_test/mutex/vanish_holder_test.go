@@ -44,7 +44,7 @@ var holders = map[string]func(v *proving.Env, s *zksync.Session) *zksync.Lease{
 		v.Quiet()
 		require.NoError(v.T, holder.Unlock())
 		l := v.Granted(next)
-		require.Equal(v.T, holder.Path(), l.Path())
+		require.Equal(v.T, holder.Node(), l.Node())
 		return l
 	},
 	"a lingering place": func(v *proving.Env, s *zksync.Session) *zksync.Lease {
@@ -52,7 +52,7 @@ var holders = map[string]func(v *proving.Env, s *zksync.Session) *zksync.Lease{
 		before := v.Lock(m)
 		require.NoError(v.T, before.Unlock())
 		l := v.Lock(m)
-		require.Equal(v.T, before.Path(), l.Path())
+		require.Equal(v.T, before.Node(), l.Node())
 		return l
 	},
 	"RWMutex for writing": func(v *proving.Env, s *zksync.Session) *zksync.Lease {
@@ -99,7 +99,7 @@ func TestAHolderWhoseNodeIsRemovedByHandIsToldWithinASecondWithoutAsking(t *test
 					time.Sleep(after)
 					v.Quiet()
 					require.True(t, l.Valid())
-					v.Remove(l.Path())
+					v.Remove(l.Node())
 					if after < look {
 						time.Sleep(look - after - 1)
 						require.True(t, l.Valid(), "how could it know")
@@ -123,10 +123,10 @@ func TestALingeringPlaceWhoseNodeIsRemovedByHandIsGrantedToNobody(t *testing.T) 
 		l := v.Lock(m)
 		require.NoError(t, l.Unlock())
 		time.Sleep(time.Second)
-		v.Remove(l.Path())
+		v.Remove(l.Node())
 		v.Quiet()
 		again := v.Lock(m)
-		require.NotEqual(t, l.Path(), again.Path())
+		require.NotEqual(t, l.Node(), again.Node())
 		require.NoError(t, again.Unlock())
 	})
 }
@@ -142,7 +142,7 @@ func TestAWriterWhoseNodeIsRemovedDuringADowngradeThatFailsIsTold(t *testing.T) 
 		v.Server.Intercept(zktest.On(zktest.Multi, proving.LockPath+"/*").Nth(1).Delay(time.Second).Error(zktest.CodeBadArguments)) // bad arguments
 		failed := proving.Call(context.Background(), func(ctx context.Context) (*zksync.Lease, error) { return rw.Downgrade(ctx, l) })
 		v.Quiet()
-		v.Remove(l.Path())
+		v.Remove(l.Node())
 		require.Error(t, v.Failed(failed))
 		v.Quiet()
 		require.False(t, l.Valid())
@@ -170,7 +170,7 @@ func TestWatchingTheOwnNodeCostsOneRequestForEachNodeThatIsHeldForLong(t *testin
 		v.Costs(3, func() {
 			l := v.Lock(short)
 			time.Sleep(time.Minute)
-			zktest.CheckWatched(t, v.Server, l.Path(), 1)
+			zktest.CheckWatched(t, v.Server, l.Node(), 1)
 			l.Done()
 			require.NoError(t, l.Unlock())
 		}, "held for a minute")
@@ -181,13 +181,13 @@ func TestWatchingTheOwnNodeCostsOneRequestForEachNodeThatIsHeldForLong(t *testin
 		require.NoError(t, holder.Unlock())
 		waited := v.Granted(next)
 		v.Costs(0, func() { time.Sleep(time.Minute) }, "one who has waited watches its own node")
-		zktest.CheckWatched(t, v.Server, waited.Path(), 1)
+		zktest.CheckWatched(t, v.Server, waited.Node(), 1)
 		require.NoError(t, waited.Unlock())
 		v.Costs(1+1+1+1, func() {
 			for range 10 {
 				l := v.Lock(m)
 				time.Sleep(time.Minute)
-				zktest.CheckWatched(t, v.Server, l.Path(), 1)
+				zktest.CheckWatched(t, v.Server, l.Node(), 1)
 				require.NoError(t, l.Unlock())
 			}
 		}, "the first look at the path, one entry, its watch, and the child watch of lingering")

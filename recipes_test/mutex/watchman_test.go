@@ -24,7 +24,7 @@ type watchman struct {
 // guardLease begins to watch a lease on the in-process server.
 func guardLease(srv *zktest.Server, l *zksync.Lease) *watchman {
 	w := &watchman{l: l, both: make(chan struct{})}
-	node := l.Path()
+	node := l.Node()
 	srv.OnCommit(func(txn zktest.Txn) {
 		for _, c := range txn.Changes {
 			if c.Kind == zktest.Deleted && c.Path == node {

@@ -20,7 +20,7 @@ func TestAResultIsNotKeptOnceTheLockIsGone(t *testing.T) {
 		o := zkonce.New(slow, proving.OncePath)
 		_, err := o.DoContext(context.Background(), func(ctx context.Context) ([]byte, error) {
 			v.Server.Delay(slow.ID(), 0, 2*time.Second) // from here on it hears of everything late
-			v.Remove(zkonce.Lease(ctx).Path())
+			v.Remove(zksync.LeaseFrom(ctx).Node())
 			require.NoError(t, ctx.Err())
 			return []byte("late"), nil
 		})

@@ -36,7 +36,7 @@ func TestOfManyOneRunsAndAllGetItsResult(t *testing.T) {
 				all.Go(func() {
 					value, err := o.DoContext(context.Background(), func(ctx context.Context) ([]byte, error) {
 						runs.Add(1)
-						require.True(t, zkonce.Lease(ctx).Valid())
+						require.True(t, zksync.LeaseFrom(ctx).Valid())
 						<-time.After(20 * time.Millisecond)
 						return []byte("v1"), nil
 					})

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/testing/proving"
-	"github.com/go-menagerie/menagerie/zkonce"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -23,7 +22,7 @@ func TestATryAtAOnceDoesNotWait(t *testing.T) {
 			value, err := os[0].TryDoContext(context.Background(), func(ctx context.Context) ([]byte, error) {
 				close(began)
 				<-finish
-				require.True(t, zkonce.Lease(ctx).Valid())
+				require.True(t, zksync.LeaseFrom(ctx).Valid())
 				return []byte("v1"), nil
 			})
 			require.NoError(t, err)

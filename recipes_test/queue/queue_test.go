@@ -325,10 +325,10 @@ func TestGuardOfADelivery(t *testing.T) {
 		q := zkqueue.New[int](v.Session(), path)
 		put(t, q, 1)
 		d := receive(t, q)
-		require.NoError(t, guarded(d, "1"))
+		require.NoError(t, guarded(t.Context(), d, "1"))
 		require.Equal(t, "1", v.Data("/out"))
 		require.NoError(t, d.Nack(t.Context()))
-		require.ErrorIs(t, guarded(d, "2"), zksync.ErrReleased)
+		require.ErrorIs(t, guarded(t.Context(), d, "2"), zksync.ErrReleased)
 		require.Equal(t, "1", v.Data("/out"))
 	})
 }

@@ -230,7 +230,7 @@ func (o *office) tookOne(ctx context.Context, v int, err error) {
 
 // finishes acknowledges a delivery, or gives it back.
 func (o *office) finishes(d *zkqueue.Delivery[int], rng *rand.Rand) {
-	claim := d.Lease().Path()[strings.LastIndexByte(d.Lease().Path(), '/')+1:]
+	claim := d.Lease().Node()[strings.LastIndexByte(d.Lease().Node(), '/')+1:]
 	name := claim[:strings.LastIndexByte(claim, '.')]
 	o.with(func() {
 		if v, known := o.values[name]; known && v != d.Value {

@@ -34,7 +34,7 @@ func TestADowngradeThatIsAnsweredWhenItsContextEndsLeavesNothing(t *testing.T) {
 				require.NoError(t, r.Unlock())
 			}
 			n := v.Granted(next)
-			if n.Valid() && !v.Exists(n.Path()) {
+			if n.Valid() && !v.Exists(n.Node()) {
 				t.Fatalf("round %d: %v is valid and its node is gone", i, n.Token())
 			}
 			_ = n.Unlock()

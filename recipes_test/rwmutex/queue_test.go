@@ -42,7 +42,7 @@ func TestAcceptance030AReaderOfAnotherProcessSharesItsNodeForTenMillisecondsOnly
 		v.Settled(proving.LockPath, 2)
 		time.Sleep(9 * time.Millisecond)
 		shared := v.Get(rw[0].RLockContext)
-		require.Equal(t, read.Path(), shared.Path())
+		require.Equal(t, read.Node(), shared.Node())
 		time.Sleep(time.Millisecond)
 		late := proving.Call(context.Background(), rw[0].RLockContext)
 		v.Settled(proving.LockPath, 3)

@@ -49,7 +49,7 @@ func TestWhoReadsTheTermsAgainGrantsTheWaitersNoMoreThanThereAre(t *testing.T) {
 		v.Settled(proving.SemQueue, 2)
 
 		answer := readsConfig(v, w[1])
-		_, err := v.Session().Conn().Set(held.Path(), []byte("x"), -1)
+		_, err := v.Session().Conn().Set(held.Node(), []byte("x"), -1)
 		require.NoError(t, err)
 		v.Quiet()
 		require.True(t, waiting.Pending(), "two would hold the one permit")

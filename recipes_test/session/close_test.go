@@ -69,7 +69,7 @@ func TestAcceptance136ClosingASessionReleasesWhatItHolds(t *testing.T) {
 		require.ErrorIs(t, mirror.Err(), zksync.ErrReleased)
 		require.NotPanics(t, m.Unlock)
 		require.NoError(t, l.Unlock())
-		_, err := l.Guard(proving.Write("x"))
+		_, err := l.Guard(t.Context(), proving.Write("x"))
 		require.ErrorIs(t, err, zksync.ErrReleased)
 		require.NoError(t, v.Granted(next).Unlock())
 		v.Queued("/locks/b", 0)

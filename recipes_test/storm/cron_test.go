@@ -56,7 +56,7 @@ func (x *schedules) act(a *actor) {
 
 // runs is a run of a tick: ticks go forward, beside no other run, and none comes again of which it is known that it has ended.
 func (x *schedules) runs(ctx context.Context, a *actor, t zkcron.Tick) error {
-	l := zkcron.Lease(ctx)
+	l := zksync.LeaseFrom(ctx)
 	me := &ticked{at: t.Scheduled, token: t.Token, l: l}
 	h := &hold{a: a, path: cronPath, l: l}
 	a.w.enters(h)

@@ -58,7 +58,7 @@ func (a *actor) granted(path string, l *zksync.Lease, shared bool, weight, limit
 
 // enters writes a hold down.
 func (w *world) enters(h *hold) *ledger {
-	w.tell("%s/%s holds %s %s", h.a.h, h.a.name, h.l.Path(), h.l.Token())
+	w.tell("%s/%s holds %s %s", h.a.h, h.a.name, h.l.Node(), h.l.Token())
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	b := w.books[h.path]
@@ -92,7 +92,7 @@ func (w *world) exclude(path string, h *hold) {
 		if o == h || o.weight > 0 || o.shared && h.shared {
 			continue
 		}
-		w.must(!h.l.Valid(), "%s: %s (%s) and %s (%s) both hold", path, h.a.name, h.l.Path(), o.a.name, o.l.Path())
+		w.must(!h.l.Valid(), "%s: %s (%s) and %s (%s) both hold", path, h.a.name, h.l.Node(), o.a.name, o.l.Node())
 	}
 	w.must(h.weight == 0 || sum <= last.limit, "%s: %d permits of %d are held", path, sum, last.limit)
 }
@@ -141,7 +141,7 @@ func (a *actor) work(h *hold) {
 
 // verify asks the servers whether the token is the newest: of a lease that stays valid it is. Only a lock can be asked for.
 func (a *actor) verify(h *hold) {
-	if !strings.HasPrefix(h.l.Path(), h.path+"/") {
+	if !strings.HasPrefix(h.l.Node(), h.path+"/") {
 		return
 	}
 	c := a.ask("Verify "+h.path, func(ctx context.Context) error {

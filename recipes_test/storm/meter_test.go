@@ -305,7 +305,7 @@ func (m *meter) chase(session int64, dir string) {
 func (m *meter) excused(l *zksync.Lease) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.removed[l.Path()] || m.doomed[m.owners[l.Path()]]
+	return m.removed[l.Node()] || m.doomed[m.owners[l.Node()]]
 }
 
 func (m *meter) doom(session int64) {

@@ -40,7 +40,7 @@ func (x *multis) act(a *actor) {
 	}
 	var holds []*hold
 	for _, l := range ls {
-		holds = append(holds, a.granted(l.Path()[:len(multiPath(0))], l, false, 0, 0))
+		holds = append(holds, a.granted(l.Node()[:len(multiPath(0))], l, false, 0, 0))
 	}
 	a.work(holds[0])
 	for _, h := range holds {
