@@ -124,13 +124,28 @@ func (l *Listener) Stop() {
 	l.told = nil
 }
 
+// missed begins to listen to a node. It reports whether the node was written to before, or is newer than since, if that is
+// not 0: no event reports that. ErrGone means that there is no node.
+func (l *Listener) missed(ctx context.Context, path string, since int64) (bool, error) {
+	now, err := l.Read(ctx, path)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return false, ErrGone
+	case errors.Is(err, zk.ErrNoAuth): // it listens, and cannot know
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return now.Stat.Version > 0 || since != 0 && now.Stat.Czxid > since, nil
+}
+
 // ErrGone means that a read, not an event, has shown that a node is gone.
 var ErrGone = errors.New("gone")
 
 // UntilGone waits until the node at path is gone. A node that was made after the transaction since is a
 // successor, so the awaited node is gone; since is 0 if unknown. When there was no event for a
-// session timeout, or the node was written to, or the connection was lost, UntilGone calls check, if it is not nil. An error of check ends the wait with that
-// error; but ErrGone ends it without an error.
+// session timeout, or the node was written to at any time, or the connection was lost, UntilGone calls check, if it is not nil.
+// An error of check ends the wait with that error; but ErrGone ends it without an error.
 //
 // Then UntilGone also asks whether the node exists. Some servers (3.8 with its later security fixes) do not report
 // the end of a node to a session that may not read it, and without the question the wait would never end.
@@ -152,23 +167,28 @@ func UntilGone(ctx context.Context, e *zkconn.Epoch, path string, since int64, c
 		since = max(since, st.Czxid)
 		return nil
 	}
-	quiet := e.Timeout()
+	again := false
 	err := Insist(ctx, e, func() error {
-		l := Hear(e, path)
+		l := Hear(e)
 		defer l.Stop()
-		for {
-			heard, what, err := l.Next(ctx, quiet)
-			if quiet = e.Timeout(); err == nil && heard == "" {
+		if since == 0 && check == nil { // only its end matters, and a watch reports that also if it came before
+			l.Add(path)
+		} else if missed, err := l.missed(ctx, path, since); err != nil {
+			return err
+		} else if missed || again {
+			if err := look(); err != nil {
+				return err
+			}
+		}
+		for again = true; ; {
+			heard, what, err := l.Next(ctx, e.Timeout())
+			if err == nil && heard == "" {
 				err = look()
 			}
 			switch {
 			case err != nil:
 				return err
 			case what == zkconn.Disconnected, what == zkconn.Changed:
-				// This may be another node now, or check may have something to see: look as soon as the new watch is set.
-				if since != 0 || check != nil {
-					quiet = 0
-				}
 				return ErrAgain
 			case heard != "":
 				return nil

@@ -106,13 +106,13 @@ func TestAWaitForTheEndOfANodeLooksWhenNothingIsHeard(t *testing.T) {
 		require.NoError(t, record.UntilGone(t.Context(), a, "/r/none", 0, nil))
 
 		srv.Create("/r/n", nil, 0, 0)
-		time.AfterFunc(time.Second, func() { srv.Set("/r/n", []byte("x")) })
-		time.AfterFunc(2*time.Second, func() { srv.Disconnect(a.ID()) })
+		time.AfterFunc(time.Second, func() { srv.Disconnect(a.ID()) })
+		time.AfterFunc(2*time.Second, func() { srv.Set("/r/n", []byte("x")) })
 		time.AfterFunc(time.Minute, func() { srv.DeleteAll("/r/n") })
 		looks, start := 0, time.Now()
 		require.NoError(t, record.UntilGone(t.Context(), a, "/r/n", 0, func() error { looks++; return nil }))
 		require.Equal(t, time.Minute, time.Since(start).Truncate(time.Second))
-		require.Equal(t, 1+1+5, looks, "one after the write, one after the disconnect, one in each session timeout since")
+		require.Equal(t, 1+1+5, looks, "one after the disconnect, one after the write, one in each session timeout since")
 	})
 }
 

@@ -243,7 +243,7 @@ func TestALeaverDoesNotTakeTheNextRoundForItsOwn(t *testing.T) {
 		bs := doubles(v, 4, 2)
 		round(v, bs[:2]...)
 		allPass(v, enters(bs[:2]...))
-		watch := v.Server.Intercept(zktest.On(zktest.SetWatches, doublePath+"/open-*").Nth(1).Hold())
+		watch := v.Server.Intercept(zktest.On(zktest.GetData, doublePath+"/open-*").Nth(1).Hold())
 		slow := leaves(bs[0])
 		v.Settled(doubleParties, 1)
 		require.Equal(t, 1, watch.Held())

@@ -115,7 +115,7 @@ func TestTheMarkOfARoundThatIsOverKeepsNobodyForLong(t *testing.T) {
 		round(v, bs[:2]...)
 		allPass(v, enters(bs[:2]...))
 		dir, _ := v.Server.Node(doubleParties)
-		watches := v.Server.Intercept(zktest.On(zktest.SetWatches, doublePath+"/open-*").Hold())
+		watches := v.Server.Intercept(zktest.On(zktest.GetData, doublePath+"/open-*").Hold())
 		waiting := append(leaves(bs[0]), enters(bs[2])...)
 		v.Quiet()
 		require.Equal(t, 2, watches.Held())

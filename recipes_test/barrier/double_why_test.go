@@ -70,19 +70,34 @@ func TestADeathBeforeTheFirstOneLeavesIsToldToAllWhoLeave(t *testing.T) {
 	})
 }
 
-// The round ends between the request in which a party leaves and the one in which it waits.
-func TestAPartyThatBeginsToWaitWhenTheRoundHasEndedHearsOfTheDeathToo(t *testing.T) {
+// The round ends between the request after which each of them waits and the one that has the servers watch its end.
+func TestAWaitThatBeginsWhenADoubleBarriersRoundHasEndedEndsAtOnce(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		bs, sessions := namedDoubles(v, 3)
-		round(v, bs...)
+		bs, sessions := namedDoubles(v, 4)
+		visitor := v.Session()
 		allPass(v, enters(bs...))
-		slow := v.Server.Intercept(zktest.On(zktest.SetWatches, "").Of(sessions[0].ID()).Nth(1).Delay(time.Second))
-		out := leaves(bs[0])
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		require.ErrorIs(t, bs[1].Leave(ended), context.Canceled)
+		v.Settled(doubleParties, 3)
+		var late []*zktest.Interception
+		for _, s := range []*zksync.Session{sessions[0], sessions[1], visitor} {
+			late = append(late, v.Server.Intercept(zktest.On(zktest.GetData, doublePath+"/open-*").Of(s.ID()).Nth(1).Hold()))
+		}
+		out, in := leaves(bs[:2]...), enters(zkbarrier.NewDoubleBarrier(visitor, doublePath, 4))
 		v.Quiet()
-		v.Expire(sessions[1])
-		mourn(v, leaves(bs[2]), "")
+		v.Expire(sessions[2])
+		mourn(v, leaves(bs[3]), "")
+		for _, l := range late {
+			require.Equal(t, 1, l.Held())
+			l.Release()
+		}
+		start := time.Now()
 		mourn(v, out, "")
-		require.Equal(t, 1, slow.Fired())
+		v.AtOnce(start, "the errors")
+		v.Settled(doubleParties, 1)
+		v.Within(start, 20*time.Millisecond, "an arrival in the next round")
+		allPass(v, append(in, enters(bs[0], bs[1], bs[3])...))
 	})
 }
 

@@ -200,3 +200,20 @@ func TestAWaitAtAGateGoesOnIfItWasOpenWhileNobodyCouldTellIt(t *testing.T) {
 		})
 	}
 }
+
+// It happens between the two requests of a wait.
+func TestAWaitAtAGateEndsIfItWasOpenBeforeTheServersWatchedIt(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s, other := v.Session(), zklatch.NewGate(v.Session(), gatePath)
+		require.NoError(t, other.Close(t.Context()))
+		late := v.Server.Intercept(zktest.On(zktest.GetData, gatePath+"/closed").Of(s.ID()).Nth(1).Hold())
+		w := proving.Waits(t.Context(), zklatch.NewGate(s, gatePath).Wait)
+		v.Quiet()
+		require.NoError(t, other.Open(t.Context()))
+		require.NoError(t, other.Close(t.Context()))
+		start := time.Now()
+		late.Release()
+		v.Passes(w)
+		v.AtOnce(start, "the wait")
+	})
+}
