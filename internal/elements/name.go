@@ -12,12 +12,12 @@ import (
 	"github.com/go-menagerie/menagerie/internal/queue"
 )
 
-// element is what the name of its node tells:
+// element is what the name of its node says:
 //
 //	e[.p<priority>][.d<due>].<8 random digits>.<sequence number>
 //
 // The servers give the number, in the order in which they make the nodes. The random digits matter at the end of the
-// numbers only, where the servers give the last one again and again.
+// numbers, where the servers give the last one again and again.
 type element struct {
 	name     string
 	priority int
@@ -42,7 +42,7 @@ func namePrefix(priority int, due int64) string {
 	return b.String() + hex.EncodeToString(random[:]) + "."
 }
 
-// parseElement reads the name of a node. It reports false for names that are not of elements: people make such nodes.
+// parseElement reads the name of a node. It reports false for nodes of other programs.
 func parseElement(name string) (el element, ok bool) {
 	parts := strings.Split(name, ".")
 	if len(parts) < 3 || parts[0] != "e" {
@@ -81,7 +81,7 @@ func claimed(claim string) string {
 	return ""
 }
 
-// exhausted reports whether the number of an element does not tell its order: see package queue.
+// exhausted reports whether the number of an element does not give its order: see package queue.
 func (el element) exhausted() bool { return el.seq < 0 || el.seq == math.MaxInt32 }
 
 // delayed reports whether an element may not be due yet.
@@ -96,7 +96,7 @@ func sorted(list []element) []element {
 }
 
 // inOrder compares elements: the smallest priority first, and among equal ones the order in which the servers made the
-// nodes. Numbers that do not tell that come after all others; of these the czxids tell.
+// nodes. Numbers that do not show that come after all others; there the czxids count.
 func inOrder(a, b element) int {
 	if c := cmp.Compare(a.priority, b.priority); c != 0 {
 		return c

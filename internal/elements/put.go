@@ -1,7 +1,6 @@
 package elements
 
 import (
-	"context"
 	"math"
 	"time"
 
@@ -18,46 +17,43 @@ type Draft struct {
 	Due      int64 // see Queue.Due; 0 if it is not delayed
 }
 
-// Overhead is how many bytes the greatest request for an element takes besides the value. That is not the one that puts it. A
-// delivery after the first writes the value again, beside six other nodes, and with two access control lists. Another
-// process may make it, whose name and lists are longer: that is what the rest is for.
+// Overhead is how many bytes the greatest request for an element takes besides the value: a delivery after the first writes the
+// value again, beside six other nodes, and with two access control lists. Another process may make it, whose name and lists are
+// longer: that is what the rest is for.
 func (q *Queue) Overhead() int {
 	const others = 16 << 10
 	return others + 8*len(q.terms.Base) + 2*record.ACLSize(q.at.ACL())
 }
 
-// Due is the time after d, which is not negative, by the clock of the leader, which is asked. A time that no number
-// can hold is the last one that can.
-func (q *Queue) Due(ctx context.Context, e *zkconn.Epoch, d time.Duration) (int64, error) {
-	c, took, err := q.ask(ctx, e)
+// Due is the time after d, which is not negative, by the clock of the leader, which is asked.
+func (c *Call) Due(d time.Duration) (int64, error) {
+	now, took, err := c.ask()
 	if err != nil {
 		return 0, err
 	}
 	if took <= slow {
-		q.set(c)
+		c.q.set(now)
 	}
 	ms := d.Milliseconds()
 	if d%time.Millisecond > 0 {
 		ms++
 	}
-	if c.then > math.MaxInt64-ms {
-		return math.MaxInt64, nil
-	}
-	return c.then + ms, nil
+	return now.then + min(ms, math.MaxInt64-now.then), nil
 }
 
-// Add puts an element. If before is not nil, it does so only if nobody else has put one since, and after tells how full
-// the queue is now; it is nil if that is not known. The error is ErrAgain if somebody has, or if the servers
+// Add puts an element. If before is not nil, it does so only if no other was put since, and after says how full
+// the queue is now; it is nil if that is not known. The error is ErrAgain if another was put, or if the servers
 // could not give a number to the element.
-func (q *Queue) Add(ctx context.Context, e *zkconn.Epoch, d *Draft, before *Room) (after *Room, err error) {
+func (c *Call) Add(d *Draft, before *Room) (after *Room, err error) {
+	q := c.q
 	ops := []any{&zk.CreateRequest{
 		Path: q.node(namePrefix(d.Priority, d.Due)), Data: d.Data, Acl: q.at.ACL(), Flags: zk.FlagSequence,
 	}}
-	// Those who remember the elements are told by one of the versions that this one may go before them.
+	// One of the versions shows other calls, which remember the elements, that this one may go before those.
 	if d.Priority < 0 {
 		ops = append(ops, &zk.SetDataRequest{Path: q.dir("claims"), Version: -1})
 	}
-	line := -1 // the index of the check that nobody waits for room
+	line := -1 // the index of the check that no call waits for room
 	if before != nil && before.line != -1 {
 		line = len(ops)
 		ops = append(ops, &zk.CheckVersionRequest{Path: q.dir("putters"), Version: before.line})
@@ -68,7 +64,7 @@ func (q *Queue) Add(ctx context.Context, e *zkconn.Epoch, d *Draft, before *Room
 	case d.Priority >= 0:
 		ops = append(ops, &zk.SetDataRequest{Path: q.dir("elements"), Version: -1})
 	}
-	res, err := q.apply(ctx, e, ops...)
+	res, err := c.apply(ops...)
 	last := len(ops) - 1
 	switch {
 	case record.RefusedAt(err, 0, zk.ErrNodeExists), record.RefusedAt(err, last, zk.ErrBadVersion),
@@ -77,7 +73,7 @@ func (q *Queue) Add(ctx context.Context, e *zkconn.Epoch, d *Draft, before *Room
 	case record.Conflict(err):
 		err = errRemoved
 	case err == nil && before != nil && len(res) > last && res[last].Stat != nil:
-		after = &Room{Epoch: e, Taken: int(res[last].Stat.NumChildren), version: res[last].Stat.Version, line: before.line}
+		after = &Room{Epoch: c.Epoch, Taken: int(res[last].Stat.NumChildren), version: res[last].Stat.Version, line: before.line}
 	}
 	return after, err
 }
@@ -88,56 +84,56 @@ type Room struct {
 	Epoch   *zkconn.Epoch // what was seen in an earlier session proves nothing
 	Taken   int
 	version int32
-	line    int32 // the version at which nobody waited for room, which is checked; -1 for the first in line
+	line    int32 // the version at which no call waited for room, which is checked; -1 for the first in line
 }
 
 // Measure reads how full the queue is, for the first in line.
-func (q *Queue) Measure(ctx context.Context, e *zkconn.Epoch) (*Room, error) {
-	st, there, err := e.Exists(ctx, q.dir("elements"))
+func (c *Call) Measure() (*Room, error) {
+	st, there, err := c.Epoch.Exists(c, c.q.dir("elements"))
 	switch {
 	case err != nil:
 		return nil, err
 	case !there:
 		return nil, errRemoved
 	}
-	return &Room{Epoch: e, Taken: int(st.NumChildren), version: st.Version, line: -1}, nil
+	return &Room{Epoch: c.Epoch, Taken: int(st.NumChildren), version: st.Version, line: -1}, nil
 }
 
 // MeasureSynced is Measure of what the leader knew at some instant of the call.
-func (q *Queue) MeasureSynced(ctx context.Context, e *zkconn.Epoch) (*Room, error) {
-	if err := record.Synced(ctx, e, q.dir("elements")); err != nil {
+func (c *Call) MeasureSynced() (*Room, error) {
+	if err := record.Synced(c, c.Epoch, c.q.dir("elements")); err != nil {
 		return nil, err
 	}
-	return q.Measure(ctx, e)
+	return c.Measure()
 }
 
 // WatchRoom is Measure, and has the listener hear of the next element that comes or leaves.
-func (q *Queue) WatchRoom(ctx context.Context, e *zkconn.Epoch, changes *record.Listener) (*Room, error) {
-	changes.Names(q.dir("elements"))
-	return q.Measure(ctx, e)
+func (c *Call) WatchRoom(changes *record.Listener) (*Room, error) {
+	changes.Names(c.q.dir("elements"))
+	return c.Measure()
 }
 
-// Line is how many wait for room. Whoever stands in line writes to the directory of the line. So as long as that has this
-// version, nobody has come since. Everybody who does not stand in line checks that, so nobody goes before the first in line.
+// Line is how many calls wait for room. Each that joins writes to the directory of the line. So as long as that has this
+// version, none has come since. Every call outside the line checks that, so none goes before the first in line.
 type Line struct {
 	Waiting int
 	version int32
 }
 
-// LineForRoom reads the line of those who wait for room.
-func (q *Queue) LineForRoom(ctx context.Context, e *zkconn.Epoch) (l Line, err error) {
-	st, there, err := e.Exists(ctx, q.dir("putters"))
+// LineForRoom reads the line.
+func (c *Call) LineForRoom() (l Line, err error) {
+	st, there, err := c.Epoch.Exists(c, c.q.dir("putters"))
 	if err == nil && there {
 		l = Line{int(st.NumChildren), st.Version}
 	}
 	return l, err
 }
 
-// Beside is the room for somebody who does not stand in line, when there was nobody in it.
+// Beside is the room for a call outside the line, when that was empty.
 func (r *Room) Beside(l Line) *Room {
 	r.line = l.version
 	return r
 }
 
-// Besides reports whether the room is for somebody who does not stand in line.
+// Besides reports whether the room is for a call outside the line.
 func (r *Room) Besides() bool { return r.line != -1 }

@@ -19,10 +19,10 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Queue is the elements at a path. It neither waits for others nor tries again. It is safe for use by many goroutines.
+// Queue is the elements at a path. It is safe for use by many goroutines.
 type Queue struct {
 	Claims          *share.Unshared // gives leases on elements; its directory has the claims
-	Takers, Putters *queue.Queue    // the lines of those who wait for an element, and for room
+	Takers, Putters *queue.Queue    // the lines for an element, and for room
 
 	at    *session.Access
 	terms record.Terms[terms]
@@ -39,7 +39,7 @@ type Queue struct {
 	held   map[string]*lease.Lease // see Hold
 	clock  *clock                  // of the leader; nil if nothing is known of it
 	memory *memory                 // of the elements that are delayed; nil if it is of no use
-	czxids map[string]int64        // of the elements that were listed last, where the numbers do not tell the order
+	czxids map[string]int64        // of the elements that were listed last, where the numbers do not give the order
 }
 
 // terms is the data of the base node.
@@ -75,54 +75,59 @@ func (q *Queue) dir(name string) string { return q.terms.Base + "/" + name }
 // node is the path of an element.
 func (q *Queue) node(name string) string { return q.dir("elements") + "/" + name }
 
-// In runs f in the present session, and again in the next one if that session ends, after Known. The error is for the
-// caller of op.
-func (q *Queue) In(ctx context.Context, op string, f func(context.Context, *zkconn.Epoch) error) error {
-	return q.InNew(ctx, op, func(ctx context.Context, e *zkconn.Epoch, _ bool) error { return f(ctx, e) })
+// Call is one call on the queue, in one ZooKeeper session. It neither waits for others nor tries again.
+type Call struct {
+	context.Context
+	Epoch *zkconn.Epoch
+	Made  bool // this call has made the nodes of the queue: no element was there when it began
+
+	q         *Queue
+	began     int  // how many views the object had made before
+	listed    int  // how many this call has made
+	unordered bool // what is given back, or goes first, has refused an element of a view that is newer than the call
 }
 
-// InNew is In. made says that this call has made the nodes of the queue: see Known.
-func (q *Queue) InNew(ctx context.Context, op string, f func(ctx context.Context, e *zkconn.Epoch, made bool) error) error {
-	return errs.Wrap(op, q.at.Path, q.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		made, err := q.Known(ctx, e)
+func (q *Queue) call(ctx context.Context, e *zkconn.Epoch, made bool) *Call {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return &Call{Context: ctx, Epoch: e, Made: made, q: q, began: q.views}
+}
+
+// Run is [session.Access.Run]. It reads the terms once, and makes the nodes of the queue if there are none.
+func (q *Queue) Run(ctx context.Context, op string, f func(*Call) error, how ...session.How) error {
+	return q.at.Run(ctx, op, func(ctx context.Context, e *zkconn.Epoch) error {
+		v, err := q.terms.Known(ctx, e)
 		if err != nil {
 			return err
 		}
-		if err = f(ctx, e, made); errors.As(err, new(*node.Refused)) { // of an entry in a line
+		if err = f(q.call(ctx, e, v.New)); errors.As(err, new(*node.Refused)) { // of an entry in a line
 			err = errRemoved
 		}
 		if errors.Is(err, errRemoved) {
 			q.terms.Forget() // if all nodes were removed, the next call creates them
 		}
 		return err
-	}))
-}
-
-// Known reads the terms once, and makes the nodes of the queue if there are none. made says that this call has made them:
-// then no element was there when it began.
-func (q *Queue) Known(ctx context.Context, e *zkconn.Epoch) (made bool, err error) {
-	v, err := q.terms.Known(ctx, e)
-	return v.New, err
+	}, how...)
 }
 
 // apply makes a change once. If the nodes of the queue were not there, it makes them, and the error is ErrAgain.
-func (q *Queue) apply(ctx context.Context, e *zkconn.Epoch, ops ...any) ([]zk.MultiResponse, error) {
-	// A caller that gives up while its request is under way is told the outcome if that comes soon.
-	ctx, cancel := node.Extend(ctx, node.Grace)
+func (c *Call) apply(ops ...any) ([]zk.MultiResponse, error) {
+	// If the caller gives up while its request is under way, it gets the outcome if that comes soon.
+	ctx, cancel := node.Extend(c, node.Grace)
 	defer cancel()
-	res, err := q.at.Apply(ctx, e, q.dir("writers"), ops...)
-	if err == zk.ErrNoNode { // not that of an operation
-		if _, err = q.terms.Latest(ctx, e); err == nil {
+	res, err := c.q.at.Apply(ctx, c.Epoch, c.q.dir("writers"), ops...)
+	if err == zk.ErrNoNode { // not of an operation
+		if _, err = c.q.terms.Latest(ctx, c.Epoch); err == nil {
 			err = ErrAgain
 		}
 	}
 	return res, err
 }
 
-// errRemoved is the error when a queue has lost nodes that only a removal by hand deletes.
-var errRemoved = fmt.Errorf("%w: somebody has removed nodes of the queue", errs.ErrBroken)
+// errRemoved is the error when a queue has lost nodes that only an external removal deletes.
+var errRemoved = fmt.Errorf("%w: nodes of the queue were removed externally", errs.ErrBroken)
 
-// ErrAgain means that somebody else has changed what was known: look again.
+// ErrAgain means that others have changed what was known: look again.
 var ErrAgain = errors.New("the queue has changed")
 
 // Reasons of ErrAgain.
@@ -132,15 +137,15 @@ var (
 	errOrder = fmt.Errorf("%w: an element may go before those that are known", ErrAgain)
 )
 
-// Taken reports whether err says that somebody else has the element.
+// Taken reports whether err says that another call has the element.
 func Taken(err error) bool { return errors.Is(err, errGone) || errors.Is(err, errTaken) }
 
 // Len is the number of elements, as the leader of the servers knew it at some instant of the call.
-func (q *Queue) Len(ctx context.Context, e *zkconn.Epoch) (int, error) {
-	if err := record.Synced(ctx, e, q.dir("elements")); err != nil {
+func (c *Call) Len() (int, error) {
+	if err := record.Synced(c, c.Epoch, c.q.dir("elements")); err != nil {
 		return 0, err
 	}
-	st, there, err := e.Exists(ctx, q.dir("elements"))
+	st, there, err := c.Epoch.Exists(c, c.q.dir("elements"))
 	if err != nil || !there {
 		return 0, err
 	}

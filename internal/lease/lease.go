@@ -316,19 +316,26 @@ func (l *Lease) granted() session.Granted {
 
 // Traced acquires a lease with get, and tells the tracer, if there is one, of the start and the end.
 func Traced(ctx context.Context, at *session.Access, kind queue.Kind, get func(context.Context) (*Lease, error)) (*Lease, error) {
+	ctx, end := Trace(ctx, at, kind)
+	return end(get(ctx))
+}
+
+// Trace is Traced in two steps: the caller gets the lease with the context, and returns what end returns.
+func Trace(ctx context.Context, at *session.Access, kind queue.Kind) (traced context.Context, end func(*Lease, error) (*Lease, error)) {
 	t := at.Session.Trace()
 	if t == nil {
-		return get(ctx)
+		return ctx, func(l *Lease, err error) (*Lease, error) { return l, err }
 	}
 	began := time.Now()
-	ctx = t.Start(ctx, at.Path, kind)
-	l, err := get(ctx)
-	var g session.Granted
-	if err == nil {
-		g = l.granted()
+	traced = t.Start(ctx, at.Path, kind)
+	return traced, func(l *Lease, err error) (*Lease, error) {
+		var g session.Granted
+		if err == nil {
+			g = l.granted()
+		}
+		t.End(traced, at.Path, kind, err, g, time.Since(began))
+		return l, err
 	}
-	t.End(ctx, at.Path, kind, err, g, time.Since(began))
-	return l, err
 }
 
 // Scope runs f under the lease, and then unlocks it.

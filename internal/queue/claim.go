@@ -7,23 +7,18 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Claim is Obtain for what is held by a node that a transaction of the caller's makes, and that nobody queues behind.
-// So that transaction must see to it that nobody else holds at the same time. claim runs it, and returns the name of the
-// node in the queue's directory and its czxid. The name must be one that is used once, because the ticket deletes the
-// node by its name. If the session of claim ends (zkconn.ErrOver), Claim calls it again in the next one.
+// Claimed returns the ticket of a node in the queue's directory that a transaction of the caller's has made in the session e,
+// and that nothing queues behind. So that transaction must ensure that no other holds at the same time. The name must be
+// used once, because the ticket deletes the node by its name.
 //
-// The ticket is as good as one of Obtain: there is proof that its session lives, lost is called when it is lost, and
-// Leave removes the node.
-func (q *Queue) Claim(ctx context.Context, lost func(*Ticket), claim func(context.Context, *zkconn.Epoch) (name string, czxid int64, err error)) (*Ticket, error) {
-	t, err := q.acquire(ctx, lost, node.Pace{Free: 1}, func(e *zkconn.Epoch) (*Ticket, error) {
-		name, czxid, err := claim(ctx, e)
-		if err != nil {
-			return nil, err
-		}
-		return newTicket(q, e, Entry{Name: name, Kind: q.Kind, Weight: 1, Czxid: czxid}, q.Dir+"/"+name), nil
-	})
-	if err != nil {
-		return nil, node.Reason(ctx, err)
+// The ticket is like one of Obtain: there is proof that its session lives, and Leave removes the node. On an error the node is
+// removed.
+func (q *Queue) Claimed(ctx context.Context, e *zkconn.Epoch, name string, czxid int64) (t *Ticket, err error) {
+	t = newTicket(q, e, Entry{Name: name, Kind: q.Kind, Weight: 1, Czxid: czxid}, q.Dir+"/"+name)
+	if t.undepend, err = e.Depend(ctx); err != nil {
+		t.Leave(node.Grace)
+		return nil, err
 	}
+	t.OnLoss((*Ticket).Forget)
 	return t, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
 // Unshared grants leases of which each has a ticket of its own: permits of a
@@ -35,6 +36,15 @@ func (g *Unshared) Get(ctx context.Context, dropIn bool, get func(context.Contex
 		}
 		return g.take(lease.New(ctx, g, g.at, dropIn), p)
 	})
+}
+
+// Claimed is the lease on a node that a transaction of the caller's has made in the session e: see [queue.Queue.Claimed].
+func (g *Unshared) Claimed(ctx context.Context, e *zkconn.Epoch, name string, czxid int64) (*lease.Lease, error) {
+	p, err := g.q.Claimed(ctx, e, name, czxid)
+	if err != nil {
+		return nil, err
+	}
+	return g.take(lease.New(ctx, g, g.at, false), p)
 }
 
 // take makes l the lease of a granted ticket. If the ticket

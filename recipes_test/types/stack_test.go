@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/zkatomic"
 	"github.com/go-menagerie/menagerie/zkmap"
+	"github.com/go-menagerie/menagerie/zkqueue"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -38,6 +39,7 @@ func TestTheWayFromACallToItsRequestIsShort(t *testing.T) {
 		require.NoError(t, err)
 		defer s.Close()
 		m := zkmap.New[string, int](s, "/map")
+		q := zkqueue.New[int](s, "/queue")
 		mu := zksync.NewMutex(s, "/lock")
 		n := zkatomic.NewInt64(s, "/n")
 		calls := []struct {
@@ -45,6 +47,7 @@ func TestTheWayFromACallToItsRequestIsShort(t *testing.T) {
 			call func()
 		}{
 			{"zkmap.(*Map[...]).Store", func() { require.NoError(t, m.Store(t.Context(), "k", 1)) }},
+			{"zkqueue.(*Queue[...]).Receive", func() { receive(t, q) }},
 			{"zksync.(*Mutex).LockContext", func() { lock(t, mu) }},
 			{"zkatomic.(*Int64).Add", func() { _, err := n.Add(t.Context(), 1); require.NoError(t, err) }},
 		}
@@ -61,6 +64,13 @@ func TestTheWayFromACallToItsRequestIsShort(t *testing.T) {
 			assert.LessOrEqual(t, closures(between), mostClosures, c.name)
 		}
 	})
+}
+
+func receive(t *testing.T, q *zkqueue.Queue[int]) {
+	require.NoError(t, q.Put(t.Context(), 1))
+	d, err := q.Receive(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, d.Ack(t.Context()))
 }
 
 func lock(t *testing.T, mu *zksync.Mutex) {

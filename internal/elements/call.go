@@ -1,0 +1,231 @@
+package elements
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+// patience is how many views a call makes until it stands in line.
+const patience = 2
+
+// First returns the element to try next: of the object's view, or of a new one. A caller that gets one must call Tried. line
+// says that the caller should stand in line: there is none, others wait, or others were quicker again and again. The error
+// ErrAgain says that the time that was asked for is too old by now.
+func (c *Call) First() (p *Pick, line bool, err error) {
+	if p, line = c.pop(); p != nil || line {
+		return p, line, nil
+	}
+	done, err := c.alone()
+	if err != nil {
+		return nil, false, err
+	}
+	defer done()
+	if p, line = c.pop(); p != nil || line || c.listed == patience { // another goroutine has listed meanwhile
+		return p, p == nil, nil
+	}
+	v, err := c.Look()
+	if err == nil {
+		line, err = c.waiters()
+	}
+	if err != nil || line {
+		return nil, line, err
+	}
+	p, err = c.take(v, true)
+	return p, p == nil, err
+}
+
+// Any is First for a caller that never stands in line. It returns nil if a view of this call shows no element.
+func (c *Call) Any() (*Pick, error) {
+	if p, _ := c.pop(); p != nil {
+		return p, nil
+	}
+	done, err := c.alone()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	v, err := c.Look()
+	if err != nil {
+		return nil, err
+	}
+	line, err := c.waiters()
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.take(v, !line)
+	if p == nil && err == nil && len(v.ours) > 0 { // other goroutines of this object are after it, and may not get it
+		c.q.mu.Lock()
+		defer c.q.mu.Unlock()
+		p = c.pick(&Pick{element: v.ours[0], v: v, known: v.known})
+	}
+	return p, err
+}
+
+// waiters reports whether others stand in line.
+func (c *Call) waiters() (bool, error) {
+	takers, there, err := c.Epoch.Exists(c, c.q.dir("takers"))
+	return there && takers.NumChildren > 0, err
+}
+
+// pop takes an element from the object's view. line says that it showed one at most, and later ones: then a new view will not
+// show many more, and the first in line makes one anyway.
+func (c *Call) pop() (p *Pick, line bool) {
+	q := c.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	v := q.view
+	if v == nil {
+		return nil, false
+	}
+	var err error
+	if v.e == c.Epoch && !v.stale() {
+		p, _, err = v.Pop(&q.crowd)
+	}
+	switch {
+	case p != nil:
+		return c.pick(p), false
+	case err == nil && v.sparse && len(v.later) > 0:
+		return nil, true
+	}
+	q.view = nil
+	return nil, false
+}
+
+// alone waits until no other goroutine of this object makes a view. done ends that.
+func (c *Call) alone() (done func(), err error) {
+	q := c.q
+	select {
+	case q.looking <- struct{}{}:
+	case <-c.Done():
+		return nil, context.Cause(c)
+	case <-c.Epoch.Over():
+		return nil, zkconn.ErrOver
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.lately = map[string]bool{}
+	return func() {
+		q.mu.Lock()
+		q.lately = nil
+		q.mu.Unlock()
+		<-q.looking
+	}, nil
+}
+
+// take takes an element of a new view that no other goroutine of this object has or is after. With share, the
+// others get the rest.
+func (c *Call) take(v *View, share bool) (p *Pick, err error) {
+	q := c.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	all := v.free
+	v.free = make([]element, 0, len(all))
+	for _, el := range all {
+		if q.trying[el.name] || q.lately[el.name] {
+			v.ours = append(v.ours, el)
+		} else {
+			v.free = append(v.free, el)
+		}
+	}
+	if p, _, err = v.Pop(&q.crowd); p == nil {
+		return nil, err
+	}
+	if share {
+		q.keep(v)
+	}
+	return c.pick(p), err
+}
+
+// From is for the first in line: it takes an element from a view of its own. After a miss that is not the first one, because
+// others may be quicker there. If the time is needed and not known any more, it asks.
+func (c *Call) From(v *View, again bool) (p *Pick, next time.Duration, err error) {
+	now := v.clock
+	if now != nil {
+		if now, err = c.now(); err != nil {
+			return nil, 0, err
+		}
+	}
+	c.q.mu.Lock()
+	defer c.q.mu.Unlock()
+	v.clock = now
+	var others *crowd
+	if again {
+		others = &c.q.crowd
+	}
+	if p, next, err = v.Pop(others); p != nil {
+		p = c.pick(p)
+	}
+	return p, next, err
+}
+
+// pick notes that this call is after an element. mu is held.
+func (c *Call) pick(p *Pick) *Pick {
+	p.fresh = p.v.number > c.began
+	switch {
+	case !p.fresh:
+		// A claim writes to its element, so the claims of which the view does not know have newer zxids. Such an element may be
+		// free again, but usually it is not: the next view shows it. In a view of this call it is tried all the same, because
+		// another program may have written to it.
+		p.since = p.v.since
+	case c.unordered:
+		p.known = versions{-1, -1}
+	}
+	c.q.trying[p.name] = true
+	return p
+}
+
+// Keep lets the calls of this object have what is left of a view, if they have none.
+func (q *Queue) Keep(v *View) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.view == nil || q.view.first() < 0 {
+		q.keep(v)
+	}
+}
+
+// keep is Keep. mu is held. The view may not show what has come free since it was begun.
+func (q *Queue) keep(v *View) {
+	if v.ended == q.ended {
+		q.view = v
+	}
+}
+
+// Tried notes what became of the attempt to get an element.
+func (c *Call) Tried(p *Pick, err error) {
+	q := c.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.trying, p.name)
+	taken := Taken(err)
+	if q.lately != nil && (err == nil || taken) {
+		q.lately[p.name] = true
+	}
+	switch {
+	case err == nil:
+		p.v.missed = 0
+		q.crowd.served()
+	case taken:
+		p.v.missed++
+		p.v.meet()
+		q.crowd.missed(p.fresh || errors.Is(err, errTaken))
+		p.v.leave(p, &q.crowd)
+	default: // it may still be the first
+		c.unordered = c.unordered || p.fresh && errors.Is(err, errOrder)
+		q.forget()
+	}
+}
+
+// Forget ends the view: an element that it does not show may be free.
+func (q *Queue) Forget() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.forget()
+}
+
+func (q *Queue) forget() {
+	q.view = nil
+	q.ended++
+}
