@@ -1,11 +1,15 @@
 package zkwaitgroup
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
-	"time"
+	"sync/atomic"
 
 	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/layout"
@@ -16,47 +20,61 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// change is one call that changes the count, from when it is queued until it is written.
-type change struct {
-	add       bool // false: members are done
-	n         int
-	undoes    *zkconn.Epoch // of an Add that is taken back: the session in which the members were added
-	late      *holding      // not a change: look whether this record has been made late, see linger
-	withdrawn bool          // an Add whose call has ended without success; guarded by WaitGroup.mu
+// One goroutine of a WaitGroup writes one transaction at a time, for all calls that came while the last one was under way.
+// Each transaction changes one record, and names its version. Every writer has a number of its own in a record. So if the
+// answer is lost, or the servers refuse what may be a copy, a look at the record shows whether the change was made. The next
+// one names the version that this look has seen: if the first is applied after all, the servers refuse the next.
 
-	written chan struct{} // closed under WaitGroup.mu when the fields below are valid
-	err     error
-	epoch   *zkconn.Epoch // the session in which members were added
-}
-
-// batch is the changes of one kind that are written together.
+// batch is calls of one kind that are written together.
 type batch struct {
-	changes []*change
-	add     bool
-	left    int           // how many members are still to be added, or still to be done
-	undoes  *zkconn.Epoch // see change
+	add     bool          // members are added; otherwise they are done
+	undoes  *zkconn.Epoch // of Adds that are taken back: the session in which the members were added
+	asked   int           // how many members, in all its calls
+	left    int           // how many of them are not written
 	turn    *gate.Turn
-
-	// tried is the newest try that was sent. It was applied, or may have been, or
-	// may yet be as long as its session lasts.
-	tried *plan
-	// doubt is, for an Add, a try that may yet change the record of a lost session: see forestall.
-	doubt *plan
+	tried   *change       // the newest that was sent and is not known to be made: it may have been, or may yet be
+	epoch   *zkconn.Epoch // the session in which the last members were written
+	err     error         // why some were not
+	written chan struct{} // closed at the end
 }
 
-// change asks for a change of the count and waits until it is written.
-func (g *WaitGroup) change(ctx context.Context, delta int) (*change, error) {
+// change is a transaction that changes one record.
+type change struct {
+	id      string // of the record
+	own     *own   // nil if the record belongs to another WaitGroup
+	old     *tally // nil if the change creates the record
+	now     tally
+	n       int // how many members it adds, or says are done
+	epoch   *zkconn.Epoch
+	round   int64 // in which the record was read
+	ops     []any
+	refused error // nil if there was no answer
+}
+
+// own is a record of this WaitGroup. Only the goroutine that writes uses it, except for sure.
+type own struct {
+	id    string
+	epoch *zkconn.Epoch
+	round int64       // 0 if unknown
+	tally tally       // as far as known
+	sure  atomic.Bool // tally was read or written here, and the record's node in alive has had no event since
+	dead  bool        // that node is gone although members are left
+	late  bool        // a request that creates the record may yet be applied
+	spare int         // once the session is over: how many calls of Done for it change nothing; -1 if unknown
+}
+
+// change changes the count, and waits until that is written. It returns the session in which members were added.
+func (g *WaitGroup) change(ctx context.Context, delta int) (*zkconn.Epoch, error) {
 	if err := g.at.Misuse(); err != nil {
 		return nil, err
 	}
-	// There is nothing to change. In returns the error of ctx or of the session, if there is one.
-	if delta > 0 && ctx.Err() != nil || delta == 0 {
+	if delta > 0 && ctx.Err() != nil || delta == 0 { // In returns the error of ctx or of the session, if there is one
 		return nil, g.at.In(ctx, func(context.Context, *zkconn.Epoch) error { return nil })
 	}
-	c := g.ask(&change{add: delta > 0, n: max(delta, -max(delta, -math.MaxInt))}) // |delta|, but math.MaxInt at most
+	b, upTo := g.ask(delta > 0, max(delta, -max(delta, -math.MaxInt)), nil) // |delta|, but math.MaxInt at most
 	err := g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		select {
-		case <-c.written:
+		case <-b.written:
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -64,129 +82,102 @@ func (g *WaitGroup) change(ctx context.Context, delta int) (*change, error) {
 			return zkconn.ErrOver
 		}
 	})
-	if g.leave(c) { // true also if it was written at the very same time as the wait ended
-		return c, c.err
+	select {
+	case <-b.written: // perhaps at the instant at which the wait ended
+		if b.left > 0 && (b.add || upTo > b.asked-b.left) { // the calls that came first are written first
+			return nil, b.err
+		}
+		return b.epoch, nil
+	default:
+	}
+	if b.add {
+		g.takeBack(b, delta)
 	}
 	return nil, err
 }
 
-// ask queues a change, and begins a goroutine that writes the queue if there is none.
-func (g *WaitGroup) ask(c *change) *change {
-	c.written = make(chan struct{})
+// takeBack has the members of an Add removed whose call ends without success, for a short time before it returns.
+func (g *WaitGroup) takeBack(b *batch, n int) {
+	grace, done := context.WithTimeout(context.Background(), node.Grace)
+	if !g.at.Spawn(func() {
+		defer done()
+		if <-b.written; b.left == 0 {
+			undo, _ := g.ask(false, n, b.epoch)
+			<-undo.written
+		}
+	}) {
+		done()
+	}
+	<-grace.Done()
+}
+
+// ask adds a call to a batch, and begins a goroutine that writes the batches if there is none. upTo is the number of
+// members of this call and of those before it in the batch.
+func (g *WaitGroup) ask(add bool, n int, undoes *zkconn.Epoch) (b *batch, upTo int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.asked = append(g.asked, c)
-	if g.writing {
-		return c
+	if len(g.asked) > 0 {
+		b = g.asked[len(g.asked)-1]
 	}
-	if g.writing = g.at.Spawn(g.write); !g.writing {
-		for _, c := range g.asked {
-			c.err = zksync.ErrClosed
-			close(c.written)
-		}
-		g.asked = nil
+	if b == nil || b.add != add || b.undoes != undoes || n > math.MaxInt-b.asked {
+		b = &batch{add: add, undoes: undoes, turn: g.turn(), written: make(chan struct{})}
+		g.asked = append(g.asked, b)
 	}
-	return c
+	b.asked += n
+	b.left = b.asked
+	if !g.writing {
+		g.writing = g.at.Spawn(g.write)
+	}
+	if !g.writing {
+		b.err, g.asked = zksync.ErrClosed, nil
+		close(b.written)
+	}
+	return b, b.asked
 }
 
-// leave reports whether a change is written. If it is not, its call ends without success: the members of an Add are
-// taken back, before leave returns if the connection is healthy.
-func (g *WaitGroup) leave(c *change) bool {
-	g.mu.Lock()
-	select {
-	case <-c.written:
-		g.mu.Unlock()
-		return true
-	default:
-	}
-	withdrawn := c.add
-	c.withdrawn = withdrawn
-	g.mu.Unlock()
-	if withdrawn {
-		grace := time.NewTimer(node.Grace)
-		defer grace.Stop()
-		select {
-		case <-c.written:
-		case <-grace.C:
-		}
-	}
-	return false
-}
-
-// write writes batch after batch, until the queue is empty.
+// write writes batch after batch, until none is left.
 func (g *WaitGroup) write() {
-	for b := g.next(); b != nil; b = g.next() {
-		g.finish(b, g.writeBatch(b))
-	}
-}
-
-// next takes a batch out of the queue, nil if the queue is empty. A batch is the longest sequence of
-// changes of one kind at the head of the queue.
-func (g *WaitGroup) next() *batch {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.asked) == 0 {
-		g.writing, g.asked = false, nil
-		return nil
-	}
-	first, n := g.asked[0], 0
-	b := &batch{add: first.add, undoes: first.undoes, turn: g.turn()}
-	for _, c := range g.asked {
-		if n > 0 && (c.add != b.add || c.undoes != b.undoes || c.late != first.late || c.n > math.MaxInt-b.left) {
-			break
+	for {
+		g.mu.Lock()
+		if g.writing = len(g.asked) > 0; !g.writing {
+			g.mu.Unlock()
+			return
 		}
-		n, b.left = n+1, b.left+c.n
+		b := g.asked[0]
+		g.asked = g.asked[1:]
+		g.mu.Unlock()
+		b.err = g.at.In(context.Background(), func(ctx context.Context, e *zkconn.Epoch) error { return g.writeBatch(ctx, e, b) })
+		b.turn.Leave()
+		close(b.written)
 	}
-	b.changes, g.asked = g.asked[:n:n], g.asked[n:]
-	return b
 }
 
-// finish tells the calls of a batch how it ended. If the members of an Add were added although its call has ended,
-// finish queues their removal, and ends the change only after that.
-func (g *WaitGroup) finish(b *batch, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	// The changes that came first are made first, so the last ones are those that were not made.
-	for _, c := range slices.Backward(b.changes) {
-		if b.left > 0 {
-			c.err = err
+// writeBatch writes a batch in one session, in as many transactions as there are records to change.
+func (g *WaitGroup) writeBatch(ctx context.Context, e *zkconn.Epoch, b *batch) error {
+	if err := g.at.Look(ctx, e, layout.WaitGroup); err != nil {
+		return err
+	}
+	// The members of earlier sessions are dead, whatever became of a request for them.
+	if c := b.tried; c != nil && c.own != nil && c.epoch != e {
+		if b.tried = nil; !b.add {
 			b.left -= c.n
+			c.own.tally = c.now
 		}
-		if b.tried != nil {
-			c.epoch = b.tried.epoch
-		}
-		if c.withdrawn && c.err == nil {
-			c.add, c.undoes, c.withdrawn = false, c.epoch, false
-			g.asked = slices.Insert(g.asked, 0, c)
-			continue
-		}
-		close(c.written)
 	}
-}
-
-// writeBatch writes a batch, in as many transactions as there are records to change.
-func (g *WaitGroup) writeBatch(b *batch) error {
-	defer b.turn.Leave()
-	err := g.at.In(context.Background(), func(ctx context.Context, e *zkconn.Epoch) error {
-		if err := g.at.Look(ctx, e, layout.WaitGroup); err != nil {
+	if b.undoes != nil && b.undoes != e {
+		for _, h := range g.mine {
+			if h.epoch == b.undoes {
+				h.tally.N -= b.left
+			}
+		}
+		b.left = 0
+	}
+	for b.left > 0 {
+		if err := record.Insist(ctx, e, func() error { return g.attempt(ctx, e, b) }); err != nil {
 			return err
 		}
-		if late := b.changes[0].late; late != nil {
-			return g.removeLate(ctx, e, late)
-		}
-		for { // the first attempt may only settle what an earlier session tried
-			err := record.Insist(ctx, e, func() error { return g.attempt(ctx, e, b) })
-			if err != nil || b.tried == nil || !b.tried.made {
-				return err
-			}
-			b.turn.Leave() // before endIfOver: the servers do not remove a round in which there is a turn
-			if err := g.endIfOver(ctx, e, b.tried); err != nil || b.left == 0 {
-				return err // others end the round if this has failed
-			}
-			b.tried = nil
-		}
-	})
-	return err
+	}
+	return nil
 }
 
 // attempt makes one transaction, unless an earlier one was applied or nothing is left to write.
@@ -196,125 +187,347 @@ func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) erro
 		return err
 	}
 	if b.tried != nil {
-		if err := g.settle(ctx, e, b); b.tried.made || err != nil {
+		if made, err := g.settle(ctx, e, b); made || err != nil {
 			return err
 		}
 	}
-	if g.prune(e, b); b.left == 0 {
-		return nil
-	}
-	p, err := g.plan(ctx, e, b)
-	if p == nil || err != nil {
+	c, err := g.plan(ctx, e, b)
+	if c == nil || err != nil {
 		return err
 	}
+	before, begins := b.tried, false
 	for pace := (node.Pace{Free: 2}); ; {
-		err := g.commit(ctx, e, b, p)
-		if !p.opens() || !record.RefusedAt(err, 0, zk.ErrNoNode) {
+		b.tried = c // before it is sent: after that it may be applied at any time
+		res, err := e.StartMulti(c.ops...).Wait(ctx, e)
+		missing := record.RefusedAt(err, 0, zk.ErrNoNode)
+		switch {
+		case err == nil:
+			return g.applied(ctx, e, b, res)
+		case errors.Is(err, zkconn.ErrNotSent):
+			b.tried = before
 			return err
+		case zkconn.Unknown(err) && c.creates():
+			c.own.late = true
+			return err
+		case b.turn.IsOthers(c.ops, err): // what comes before that in the transaction was right, so no copy was applied
+			b.tried = before
+			return record.ErrAgain
+		case !record.Conflict(err):
+			return err
+		case !missing || !c.creates():
+			if errors.Is(err, zk.ErrNoNode) && c.creates() {
+				return errRemoved
+			}
+			c.refused = err
+			b.turn.Refused()
+			return record.ErrAgain
 		}
+		b.tried = before
 		if err := pace.Rest(ctx, e); err != nil { // not after the directory is made: it is empty then, and may be removed
 			return err
 		}
-		if err := p.open(ctx, e, g); err != nil {
-			return err
-		}
-	}
-}
-
-// prune takes the Adds whose calls have ended out of a batch. It takes nothing out while a try of the batch may yet
-// be applied: then the next try must be the very same transaction, because only that cannot be applied twice.
-func (g *WaitGroup) prune(e *zkconn.Epoch, b *batch) {
-	if b.doubt != nil || b.tried != nil && b.tried.epoch == e && b.tried.refused == nil {
-		return
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	b.changes = slices.DeleteFunc(b.changes, func(c *change) bool {
-		if c.withdrawn {
-			b.left -= c.n
-			close(c.written)
-		}
-		return c.withdrawn
-	})
-}
-
-// commit sends the transaction of a plan.
-func (g *WaitGroup) commit(ctx context.Context, e *zkconn.Epoch, b *batch, p *plan) error {
-	// p is the newest try from before it is sent, because after that it may be applied at any time.
-	before := b.tried
-	b.tried = p
-	res, err := e.StartMulti(p.ops...).Wait(ctx, e)
-	missing := record.RefusedAt(err, 0, zk.ErrNoNode)
-	switch {
-	case err == nil:
-		g.booked(b, res)
-	case errors.Is(err, zkconn.ErrNotSent), missing && p.opens(): // it was not applied
-		b.tried = before
-	case zkconn.Unknown(err):
-		if p.opens() {
-			g.linger(p.h)
-		}
-	case errors.Is(err, zk.ErrSessionExpired):
-		return zkconn.ErrOver
-	case b.turn.IsOthers(p.ops, err): // what comes before that in the transaction was right, so no copy was applied
-		b.tried = before
-		return record.ErrAgain
-	case record.Conflict(err):
-		p.refused = err
-		b.turn.Refused()
-		if p.opens() && b.doubt != nil && !errors.Is(err, zk.ErrNodeExists) {
-			b.tried = b.doubt // perhaps the servers refused p because the try in doubt was applied
-		}
-		// alive is missing, so the round is over and may be closed.
-		if missing || p.opens() && errors.Is(err, zk.ErrNoNode) {
-			b.turn.Leave() // in the round that is to be removed
-			if err := g.end(ctx, e); err != nil {
+		if begins { // the directory of the group is missing, too
+			if err := node.MakeDir(ctx, e, g.base(), g.at.ACL()); err != nil {
 				return err
 			}
+		} else {
+			c.ops = append(g.beginning(), c.ops...)
 		}
-		return record.ErrAgain
+		begins = true
 	}
-	return err
 }
 
-// A request whose connection was lost may linger in the server that took it. That server may apply the request after
-// a look has not found its result, and even after another request has added the members and they are done. A request
-// that changes a record names its version, so the servers refuse it then. A request that makes a record is not
-// refused if the record is gone again, and nobody would say that its members are done. So the sender of such a
-// request looks for the record again, for as long as the session could be moved between servers.
-
-// linger looks several times for the record of a request that got no answer.
-func (g *WaitGroup) linger(h *holding) {
-	if h.lingers {
-		return
+// applied records that the newest try was applied, and ends the round if no living member is left. res is the answer, nil
+// if it was lost.
+func (g *WaitGroup) applied(ctx context.Context, e *zkconn.Epoch, b *batch, res []zk.MultiResponse) error {
+	c, h := b.tried, b.tried.own
+	b.tried, b.left, b.epoch = nil, b.left-c.n, c.epoch
+	alive := zk.Stat{}
+	if n := len(res); n > 0 && res[n-1].Stat != nil { // the last operation wrote to alive: see edit
+		alive = *res[n-1].Stat
 	}
-	h.lingers = true
-	g.at.Spawn(func() {
-		// The pauses are two session timeouts in all.
-		for _, part := range []int{16, 16, 8, 4, 2} {
-			if h.epoch.Pause(context.Background(), 2*h.epoch.Timeout()/time.Duration(part)) != nil {
-				// A request that lingers has ended with the session.
-				return
-			}
-			<-g.ask(&change{late: h}).written
+	if c.creates() {
+		h.round, g.mine = alive.Czxid, append(g.mine, h)
+	}
+	if h != nil {
+		h.tally = c.now
+		switch {
+		case c.removes(), h.epoch != e && c.now.left() == 0:
+			g.drop(h)
+		case h.epoch == e && c.now.left() > 0 && res != nil:
+			g.watch(h)
 		}
-	})
-}
-
-// removeLate removes a record that was made late, when nobody needed it any more.
-func (g *WaitGroup) removeLate(ctx context.Context, e *zkconn.Epoch, late *holding) error {
-	if late.epoch != e || late.rec.left() > 0 && slices.Contains(g.mine, late) {
+	}
+	if c.now.left() > 0 || alive.NumChildren > 0 {
 		return nil
 	}
+	b.turn.Leave() // before end: the servers do not remove a round in which there is a turn
+	return g.end(ctx, e, c.removes() && alive.Czxid != 0)
+}
+
+// settle finds out whether the newest try was made: its answer was lost, or the servers refused it, perhaps because it
+// had been applied before.
+func (g *WaitGroup) settle(ctx context.Context, e *zkconn.Epoch, b *batch) (made bool, err error) {
+	c := b.tried
+	t, alive, round, err := g.look(ctx, e, c.id)
+	if err == nil && t != nil && round == 0 {
+		err = errRemoved
+	}
+	if err != nil {
+		return false, err
+	}
+	mine := c.own != nil && c.own == g.own(e)
+	if made = c.wasMade(g.id, t, round); made {
+		err = g.applied(ctx, e, b, nil)
+		mine = mine || c.creates()
+	}
+	if mine {
+		g.saw(c.own, t, alive, round)
+	}
+	return made, err
+}
+
+// wasMade decides whether a change of the WaitGroup by was applied. t is the record, nil if there is none, and round is
+// the present round, 0 if there is none.
+//
+// The WaitGroup to which a record belongs writes it, and others write only their own numbers in it. So while the record
+// exists, the number that the change was to write shows it. If the record is gone, its own WaitGroup removed it, or the
+// process that ended the round.
+func (c *change) wasMade(by string, t *tally, round int64) bool {
+	switch {
+	case t != nil && c.own == nil:
+		return t.Taken[by] == c.now.Taken[by]
+	case t != nil:
+		return t.N == c.now.N
+	case c.creates(), c.now.N > c.old.N: // an Add: its members would keep the round from being over
+		return false
+	case round != 0 && round == c.round: // only its own WaitGroup removes it
+		return c.removes()
+	case c.own == nil: // a record from which others took stays until the round is over; then the change does not matter any more
+		return true
+	}
+	// The round is over. A Done was applied, or does not matter any more, with one exception: the servers refused it
+	// because there was no such round, or no such record in a new round. Then others had taken all members. If the
+	// request had been applied before, the servers would have refused its copy for another reason.
+	return !errors.Is(c.refused, zk.ErrNoNode) || round == 0 && !record.RefusedAt(c.refused, 0, zk.ErrNoNode)
+}
+
+// creates reports whether the change creates the record. Then a round must exist.
+func (c *change) creates() bool { return c.old == nil }
+
+// removes reports whether the change deletes the record. A record from which others took stays until the round is over,
+// so that they can find out whether their requests were applied.
+func (c *change) removes() bool { return c.now.left() == 0 && len(c.now.Taken) == 0 }
+
+// own is the record to which members are added in this session, nil if there is none.
+func (g *WaitGroup) own(e *zkconn.Epoch) *own {
+	if n := len(g.mine); n > 0 && g.mine[n-1].epoch == e && !g.mine[n-1].dead {
+		return g.mine[n-1]
+	}
+	return nil
+}
+
+// drop forgets a record whose members are done or were reported. A request that creates a record may wait in the queue of
+// a server whose connection was lost, and be applied when the record is gone again. So the session looks for it.
+func (g *WaitGroup) drop(h *own) {
+	g.mine = slices.DeleteFunc(g.mine, func(m *own) bool { return m == h })
+	if h.late {
+		h.epoch.AmbiguousPair(g.alive(), h.id, g.record(h.id), h.epoch.Connection())
+	}
+}
+
+// watch watches the record's node in alive. Without the watch this process might send a Done long after others had said
+// that all members are done and the round was over. If the answer to that Done were lost, nothing would show whether it
+// was applied in that round or not.
+func (g *WaitGroup) watch(h *own) {
+	if !h.sure.Swap(true) {
+		h.epoch.WatchAll([]string{g.life(h.id)}, func(string, zkconn.Event) { h.sure.Store(false) }, nil)
+	}
+}
+
+// saw records what a look at the record of this session has shown; t is nil if it is gone.
+func (g *WaitGroup) saw(h *own, t *tally, alive []string, round int64) {
+	switch {
+	case t == nil:
+		g.drop(h)
+		return
+	case t.left() == 0:
+	case slices.Contains(alive, h.id):
+		g.watch(h)
+	default: // deleted externally; if others have taken the members meanwhile, excuse finds none
+		h.dead = true
+	}
+	h.tally, h.round = *t, round
+}
+
+// plan decides what to write next of a batch; nil if nothing is left to write.
+func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, b *batch) (*change, error) {
+	h := g.own(e)
+	if h != nil && !h.sure.Load() && (b.tried == nil || b.tried.own != h) {
+		t, alive, round, err := g.look(ctx, e, h.id)
+		if err != nil {
+			return nil, err
+		}
+		g.saw(h, t, alive, round)
+		h = g.own(e)
+	}
+	switch {
+	case b.add && h == nil:
+		h = &own{id: node.NewUUID(), epoch: e, spare: -1}
+		if b.tried != nil { // again for the same record, which cannot be created twice
+			h = b.tried.own
+		}
+		return g.edit(e, b, h, h.id, nil, 0), nil
+	case b.add, h != nil && h.tally.left() > 0 && (len(g.mine) == 1 || b.undoes == e):
+		return g.edit(e, b, h, h.id, &h.tally, h.round), nil
+	}
+	return g.search(ctx, e, b)
+}
+
+// edit plans to add members to a record, or to say that as many of its members as are wanted are done. old is nil if there
+// is no record yet.
+func (g *WaitGroup) edit(e *zkconn.Epoch, b *batch, h *own, id string, old *tally, round int64) *change {
+	c := &change{id: id, own: h, n: b.left, epoch: e, round: round}
+	if old == nil {
+		_ = json.Unmarshal(g.at.Owner(), &c.now) // this process's own data; what is missing in it stays empty
+	} else {
+		was := *old
+		c.old, c.now = &was, was
+		c.now.version++
+	}
+	switch {
+	case b.add:
+		c.now.N += c.n
+	case h != nil:
+		c.n = min(c.n, old.left())
+		c.now.N -= c.n
+	default:
+		c.n = min(c.n, old.left())
+		c.now.Taken = map[string]int{}
+		maps.Copy(c.now.Taken, old.Taken)
+		c.now.Taken[g.id] += c.n
+	}
+	data, lives := record.Encode(c.now), old != nil && old.left() > 0
+	// Without a round no record may change. And the refusal of this check shows that the round was over: see wasMade.
+	open := &zk.CheckVersionRequest{Path: g.alive(), Version: -1}
+	switch path := g.record(id); {
+	case old == nil:
+		c.ops = []any{&zk.CreateRequest{Path: path, Data: data, Acl: g.at.ACL()}}
+	case c.removes():
+		c.ops = append([]any{open, &zk.DeleteRequest{Path: path, Version: old.version}}, b.turn.Check()...)
+	default:
+		c.ops = append([]any{open, &zk.SetDataRequest{Path: path, Data: data, Version: old.version}}, b.turn.Check()...)
+	}
+	// The node in alive exists exactly while the session lives and the record has members left.
+	switch is := c.now.left() > 0; {
+	case lives && !is:
+		c.ops = append(c.ops, &zk.DeleteRequest{Path: g.life(id), Version: -1})
+	case !lives && is:
+		c.ops = append(c.ops, &zk.CreateRequest{Path: g.life(id), Acl: g.at.ACL(), Flags: zk.FlagEphemeral})
+	case is:
+		return c
+	}
+	// The Stat of alive in the answer shows how many are left at that very moment, and which round it is.
+	c.ops = append(c.ops, &zk.SetDataRequest{Path: g.alive(), Version: -1})
+	return c
+}
+
+// search plans calls of Done: for our own members, the oldest ones first, then for living members of others.
+//
+// The record of an earlier try comes before all others. That try may yet be applied; but once this change has been made to
+// the same version of the record, the servers refuse it.
+func (g *WaitGroup) search(ctx context.Context, e *zkconn.Epoch, b *batch) (c *change, err error) {
 	if err := record.Synced(ctx, e, g.base()); err != nil {
+		return nil, err
+	}
+	alive, stat, err := g.listed(ctx, e, g.alive())
+	if err != nil {
+		return nil, err
+	}
+	// In a random order, because otherwise all processes that look at the same time would choose the same record.
+	rand.Shuffle(len(alive), func(i, j int) { alive[i], alive[j] = alive[j], alive[i] })
+	var order []string
+	if b.tried != nil {
+		order = append(order, b.tried.id)
+	}
+	mine := map[string]*own{}
+	for _, h := range g.mine {
+		order, mine[h.id] = append(order, h.id), h
+	}
+	living := setOf(alive)
+	for _, id := range append(order, alive...) {
+		h := mine[id]
+		switch {
+		case living[id]:
+			c, err = g.take(ctx, e, b, h, id, stat.Czxid)
+		case h != nil && h != g.own(e):
+			err = g.excuse(ctx, e, b, h)
+		}
+		if c != nil || err != nil || b.left == 0 {
+			return c, err
+		}
+		delete(living, id)
+	}
+	// Members may have been added since, while those of the list were done.
+	if now, there, err := e.Exists(ctx, g.alive()); err != nil || there && now.Pzxid != stat.Pzxid {
+		return nil, cmp.Or(err, record.ErrAgain)
+	}
+	return nil, g.forgive(ctx, e, b)
+}
+
+// take plans to say that members of a living record are done; nil if it has none.
+func (g *WaitGroup) take(ctx context.Context, e *zkconn.Epoch, b *batch, h *own, id string, round int64) (*change, error) {
+	t, err := g.read(ctx, e, id)
+	switch {
+	case t == nil || err != nil:
+		return nil, err
+	case b.tried != nil && b.tried.id == id && b.tried.wasMade(g.id, t, round):
+		return nil, record.ErrAgain // the earlier try was applied after settle looked
+	case t.left() == 0:
+		return nil, nil
+	}
+	return g.edit(e, b, h, id, t, round), nil
+}
+
+// excuse counts calls of Done for members of a session that is over: these calls change nothing. If others said that
+// some of the members are done, as many of our calls are for the members of others.
+func (g *WaitGroup) excuse(ctx context.Context, e *zkconn.Epoch, b *batch, h *own) error {
+	if h.spare < 0 {
+		died := 0
+		t, err := g.read(ctx, e, h.id)
+		if err == nil && t == nil {
+			var v report
+			v, _, err = g.readReport(ctx, e)
+			died = v.died(h)
+		} else if t != nil {
+			died = t.left()
+		}
+		if err != nil {
+			return err
+		}
+		h.spare = min(h.tally.left(), died)
+	}
+	excused := min(b.left, h.spare)
+	b.left, h.spare = b.left-excused, h.spare-excused
+	if h.spare == 0 {
+		g.drop(h)
+	}
+	return nil
+}
+
+// forgive decides about calls of Done when no living member is left. If members died in the round, or in the one that
+// ended last, the calls may be for these, and change nothing. Otherwise there is one call too many.
+func (g *WaitGroup) forgive(ctx context.Context, e *zkconn.Epoch, b *batch) error {
+	b.turn.Leave() // in the round that is to be removed
+	if err := g.end(ctx, e, false); err != nil {
 		return err
 	}
-	if _, there, err := e.Exists(ctx, g.life(late.id)); err != nil || !there {
-		return err
+	dead, err := g.deadOf(ctx, e, 0)
+	if err == nil && dead == nil {
+		return errNegative
 	}
-	_, err := record.Transact(ctx, e, deletes(g.record(late.id), g.life(late.id))...)
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return err
+	if err == nil {
+		b.left = 0
 	}
-	return g.end(ctx, e)
+	return err
 }

@@ -229,7 +229,7 @@ func (g *groupGame) settle(*rapid.T) {
 		life, _ := g.Srv.Node(weather.TestPath + "/round/alive/" + id)
 		node, there := g.Srv.Node(weather.TestPath + "/round/members/" + id)
 		require.True(g.T, there, "%s lives without a record\n%s", id, weather.Lazy(g.Story))
-		var r account
+		var r tally
 		require.NoError(g.T, json.Unmarshal(node.Data, &r))
 		require.Positive(g.T, r.left(), "%s lives and is done\n%s", id, weather.Lazy(g.Story))
 		alive[life.Stat.EphemeralOwner] += r.left()

@@ -1,9 +1,17 @@
+// Package zkwaitgroup has a [WaitGroup]: sync.WaitGroup for members of many processes, which may die.
+//
+// Each WaitGroup has one record for each of its sessions: how many members it added, less those that it said are done,
+// and how many others said are done. Beside the record there is an ephemeral node while a member of the record is not
+// done. So if a record has members left and no such node, these members are dead. When there is no such node, the round
+// is over. A process that finds the round over removes it, and writes down who died in it. See round.go for the nodes,
+// change.go for how a change is made once, and end.go for the end of a round.
 package zkwaitgroup
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
@@ -14,29 +22,12 @@ import (
 )
 
 // WaitGroup is sync.WaitGroup for many machines: a count of members in any processes, and a wait for all of them. All
-// WaitGroups with the same path are one group.
+// WaitGroups with the same path are one group. Add, Done, Wait and Go are those of sync.WaitGroup; AddContext,
+// DoneContext, WaitContext and GoContext return errors. Both forms may be mixed. It is safe for use by many goroutines;
+// those of one process should share one WaitGroup, so that it knows which members are its own.
 //
-// It has two forms, which may be mixed. Add, Done, Wait and Go are those of sync.WaitGroup. AddContext, DoneContext,
-// WaitContext and GoContext return errors. It is safe for use by many goroutines. Those of one process should share
-// one WaitGroup, so that it knows which members are its own.
-//
-// # Members and their deaths
-//
-// A member belongs to the ZooKeeper session that added it. If that session ends before the member is done, because
-// its process died or was cut off for too long, the member is dead. No call waits for it any more, and
-// [WaitGroup.WaitContext] returns a [DeadMembersError] that names it. So if the death of a worker is to be noticed,
-// the worker must add itself, for example with Go.
-//
-// As with sync.WaitGroup a Done may come from any process. It is for the oldest member that this WaitGroup added
-// and that is not done yet. If there is none, it is for a member of another WaitGroup, a living one if there is
-// one. If a member of this process is dead and the process lives, its Done still counts, if the death was not
-// reported before; after that it changes nothing.
-//
-// # Rounds
-//
-// A round of a group begins when the first member is added, and ends when no living member is left. The dead of a
-// round are reported when it ends, by every WaitContext that waited in it, and by every later WaitContext until the
-// next round begins. The next Add begins a round, also after deaths. [WaitGroup.Members] shows the dead earlier.
+// A member belongs to the session that added it, and dies if that session ends before the member is done. See
+// docs/guarantees.md for deaths and rounds.
 type WaitGroup struct {
 	path string
 	at   *session.Access
@@ -44,15 +35,15 @@ type WaitGroup struct {
 	id   string // names this WaitGroup where records say how many members others said are done
 
 	mu      sync.Mutex
-	asked   []*change // the queue of changes, oldest first, without those that are being written
-	writing bool      // a goroutine writes them
+	asked   []*batch // to be written, oldest first
+	writing bool     // a goroutine writes
 
-	mine []*holding // its own records, oldest first; only the goroutine that writes uses it
+	mine []*own // its own records, oldest first; only the goroutine that writes uses it
 }
 
 // New names a group by a path of its own, which is created when it is first needed. It does no I/O. The first call
-// reports a malformed path, a nil session, or one of the options WithHandover, WithLinger, WithMaxHold and WithAsyncUnlock as
-// zksync.ErrMisuse; the methods of sync.WaitGroup's method set panic then.
+// reports a malformed path, a nil session, or an option that does not apply as zksync.ErrMisuse; the methods of
+// sync.WaitGroup's method set panic then.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *WaitGroup {
 	g := &WaitGroup{path: path, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...), id: node.NewUUID()}
 	if g.at.Misuse() == nil {
@@ -61,7 +52,7 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *WaitGroup {
 	return g
 }
 
-// made is g, which New has made. Of a zero or nil value it panics.
+// made is g, which New has made. It panics with a zero or nil value.
 func (g *WaitGroup) made() *WaitGroup {
 	if g == nil || g.at == nil {
 		panic(errs.Unmade("a WaitGroup", "New"))
@@ -69,43 +60,37 @@ func (g *WaitGroup) made() *WaitGroup {
 	return g
 }
 
-// errNegative is the error of a call that says that more members are done than are left.
-var errNegative = fmt.Errorf("%w: negative WaitGroup counter", zksync.ErrMisuse)
+var (
+	errNegative = fmt.Errorf("%w: negative WaitGroup counter", zksync.ErrMisuse) // more members are done than are left
+	errRemoved  = fmt.Errorf("%w: nodes of the group were removed externally; remove the rest, too", zksync.ErrBroken)
+)
 
-// AddContext adds n members of this process. If n is negative, it does the same as -n calls of DoneContext. If fewer
-// members than that are left, these are done, and the error is zksync.ErrMisuse.
+// AddContext adds n members of this process. After an error no member was added: a request under way is taken back, at
+// once if the connection allows. If n is negative, it is -n calls of DoneContext.
 //
-// It blocks until the servers confirm or ctx ends (the error wraps the context's error). Disconnects
-// and lost sessions delay it. If the session is closed, the error is zksync.ErrClosed. After an error
-// no member was added: a request under way is taken back, at once if the connection allows. But a
-// negative n is still sent, as with DoneContext.
-//
-// It costs one request. The first member of this WaitGroup costs a watch more, and the first of a round one or more
-// requests that are refused. Calls that come while a request is under way share the next request. A negative n costs
-// as many requests as there are WaitGroups whose members are done.
+// It costs one request; the first member of this WaitGroup costs a watch more, and the first of a round one or more
+// requests that are refused. Calls that come while a request is under way share the next one. A negative n costs a
+// request for each WaitGroup whose members are done.
 func (g *WaitGroup) AddContext(ctx context.Context, n int) error {
 	_, err := g.made().change(ctx, n)
 	return errs.Wrap("add", g.path, err)
 }
 
-// DoneContext says that one member is done. It blocks until the servers confirm or ctx ends. If ctx ends, also before
-// the call, the error wraps the context's error, but the Done is still sent, exactly once, as soon as the connection
-// allows. So do not repeat it. Disconnects and lost sessions delay it. If the session is closed, the error is
-// zksync.ErrClosed. If no member is left, the error is zksync.ErrMisuse, and the count does not change; but if
-// members died in the last round, the call may be for one of these, and returns nil. It costs one
-// request if the member is one of this WaitGroup and not the last of the group.
+// DoneContext says that one member is done: the oldest of this WaitGroup, or, if there is none, a living member of another
+// one. If ctx ends, the Done is still sent, exactly once, so do not repeat it. A Done for a member that has died changes
+// nothing. If no member is left, the error is zksync.ErrMisuse, unless members died in the last round.
+//
+// It costs one request for a member of this WaitGroup that is not the last of the group.
 func (g *WaitGroup) DoneContext(ctx context.Context) error {
 	_, err := g.made().change(ctx, -1)
 	return errs.Wrap("done", g.path, err)
 }
 
-// Add adds delta members. If delta is negative, it does the same as -delta calls of Done. It blocks until the servers
-// confirm, without a bound, through disconnects and lost sessions. As with sync.WaitGroup it panics if fewer members
-// than that are left; these are done. It panics with a *zksync.Error if the session was closed before, the path is malformed,
-// or the servers refuse for good. If the session is closed meanwhile, it never returns. It costs the requests of AddContext.
+// Add is AddContext without an end. As with sync.WaitGroup it panics if delta is negative and fewer members than that are
+// left; these are done.
 func (g *WaitGroup) Add(delta int) { g.made().mustChange("add", delta) }
 
-// Done says that one member is done. It blocks and panics like Add.
+// Done says that one member is done. It panics like Add.
 func (g *WaitGroup) Done() { g.made().mustChange("done", -1) }
 
 // mustChange is a change whose errors are panics.
@@ -118,30 +103,26 @@ func (g *WaitGroup) mustChange(op string, delta int) {
 	call.End(errs.Wrap(op, g.path, err))
 }
 
-// Wait waits until no living member is left. Dead members count as done here; WaitContext reports them. It blocks
-// without a bound, through disconnects and lost sessions. It panics with a *zksync.Error if the session was closed before,
-// the path is malformed, or the servers refuse for good. If the session is closed meanwhile, it never returns. It costs the requests of WaitContext.
+// Wait waits until no living member is left. Dead members count as done here; WaitContext reports them.
 func (g *WaitGroup) Wait() {
 	call := g.made().at.Call()
 	err := g.WaitContext(context.Background())
-	var dead *DeadMembersError
-	if !errors.As(err, &dead) {
+	if !errors.As(err, new(*DeadMembersError)) {
 		call.End(err)
 	}
 }
 
-// Go adds a member and calls f in a new goroutine. When f returns, the member is done. It blocks and panics like Add.
-// As with sync.WaitGroup, f must not panic. If the session is closed while f runs, the member dies.
+// Go adds a member and calls f in a new goroutine. When f returns, the member is done. As with sync.WaitGroup, f must not
+// panic. If the session is closed while f runs, the member dies.
 func (g *WaitGroup) Go(f func()) {
 	g.Add(1)
 	go g.run(f)
 }
 
-// run calls f for a member. If f panics, the process ends, and the member dies
-// with it: run does not say that it is done.
+// run calls f for a member. If f panics, the process ends, and the member dies with it: run does not say that it is done.
 func (g *WaitGroup) run(f func()) {
 	defer func() {
-		// recover tells a panic from the end of f and from runtime.Goexit.
+		// recover distinguishes a panic from the end of f and from runtime.Goexit.
 		if x := recover(); x != nil {
 			panic(x)
 		}
@@ -154,18 +135,102 @@ func (g *WaitGroup) run(f func()) {
 }
 
 // GoContext adds a member like AddContext, and then calls f like Go. The context of f ends with ctx, and when the
-// member is dead (cause zksync.ErrLost). f must not panic.
+// member is dead (cause zksync.ErrLost).
 func (g *WaitGroup) GoContext(ctx context.Context, f func(ctx context.Context)) error {
-	c, err := g.made().change(ctx, 1)
+	e, err := g.made().change(ctx, 1)
 	if err != nil {
 		return errs.Wrap("add", g.path, err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	hook := c.epoch.OnLost(func(error) { cancel(zksync.ErrLost) })
+	hook := e.OnLost(func(error) { cancel(zksync.ErrLost) })
 	go g.run(func() {
 		defer cancel(nil)
 		defer hook.Stop()
 		f(ctx)
 	})
 	return nil
+}
+
+// Member is what the servers know of the members that one WaitGroup added in one session.
+type Member struct {
+	zksync.Owner
+	// N is the number of these members that are not done.
+	N int
+	// Dead means that their session has ended.
+	Dead bool
+}
+
+// String is "host (pid 1, name)", with what is known, and the number of members if it is not 1.
+func (m Member) String() string {
+	if m.N > 1 {
+		m.Name = strings.TrimPrefix(fmt.Sprint(m.Name, ", ", m.N, " members"), ", ")
+	}
+	if m.Owner == (zksync.Owner{}) {
+		return "unknown host"
+	}
+	return m.Owner.String()
+}
+
+// DeadMembersError names the members of a group that died before they were done.
+// errors.Is(err, zksync.ErrBroken) is true for it.
+type DeadMembersError struct {
+	// Members are the dead.
+	Members []Member
+	// More is the number of further records of dead members.
+	More int
+}
+
+// Error names the dead.
+func (e *DeadMembersError) Error() string {
+	names := make([]string, len(e.Members))
+	for i, m := range e.Members {
+		names[i] = m.String()
+	}
+	text := "zkwaitgroup: died without Done: " + strings.Join(names, "; ")
+	if e.More > 0 {
+		text += fmt.Sprintf("; and %d more", e.More)
+	}
+	return text
+}
+
+// Unwrap returns zksync.ErrBroken.
+func (e *DeadMembersError) Unwrap() error { return zksync.ErrBroken }
+
+// Members lists the members that are not done, also the dead of the round, in no order. It is made of several reads:
+// while others add members or are done, the group may never have had exactly that state.
+func (g *WaitGroup) Members(ctx context.Context) (all []Member, err error) {
+	return g.list(ctx, "members")
+}
+
+// maxMissing is the greatest length of the list of Missing: any program may have written the numbers in records.
+const maxMissing = 1 << 20
+
+// Missing returns the owners of the living members that are not done, once for each member. If there are more than
+// 1,048,576, the error is zksync.ErrMisuse; Members counts them.
+func (g *WaitGroup) Missing(ctx context.Context) (owners []zksync.Owner, err error) {
+	all, err := g.list(ctx, "missing")
+	for _, m := range all {
+		if m.Dead {
+			continue
+		}
+		if m.N > maxMissing-len(owners) {
+			return nil, errs.Wrap("missing", g.path, fmt.Errorf("%w: more than %d members are missing; use Members", zksync.ErrMisuse, maxMissing))
+		}
+		for range m.N {
+			owners = append(owners, m.Owner)
+		}
+	}
+	return owners, err
+}
+
+// Count is the number of living members that are not done. Like Members it is made of several reads: one for each
+// process that has members.
+func (g *WaitGroup) Count(ctx context.Context) (n int, err error) {
+	all, err := g.list(ctx, "count")
+	for _, m := range all {
+		if !m.Dead {
+			n += m.N
+		}
+	}
+	return n, err
 }

@@ -23,16 +23,24 @@ type ambiguousCreates struct {
 	again   bool // there is a new connection since its last look began, so it must look again
 }
 
-type ambiguousCreate struct{ dir, prefix string }
+type ambiguousCreate struct {
+	dir, prefix string
+	first       string // see Orphan
+}
 
 // AmbiguousCreate says that a request of unknown outcome may yet make a node in dir that nobody wants
 // any more, and whose name begins with prefix. The caller has looked for it already, on the connection
 // number looked ([Epoch.Connection]). If there is another connection by now, the epoch looks at once.
 func (e *Epoch) AmbiguousCreate(dir, prefix string, looked int64) {
+	e.AmbiguousPair(dir, prefix, "", looked)
+}
+
+// AmbiguousPair is AmbiguousCreate for a request that also makes a persistent node, first, which is then removed first.
+func (e *Epoch) AmbiguousPair(dir, prefix, first string, looked int64) {
 	a := &e.ambiguous
 	a.mu.Lock()
 	a.forget()
-	a.until[ambiguousCreate{dir, prefix}] = time.Now().Add(2 * e.Timeout())
+	a.until[ambiguousCreate{dir, prefix, first}] = time.Now().Add(2 * e.Timeout())
 	a.mu.Unlock()
 	if e.Connection() != looked {
 		e.lookAgain()
@@ -44,14 +52,14 @@ func (a *ambiguousCreates) forget() {
 	maps.DeleteFunc(a.until, func(_ ambiguousCreate, until time.Time) bool { return time.Now().After(until) })
 }
 
-// inDirs returns the prefixes for each directory.
-func (a *ambiguousCreates) inDirs() map[string][]string {
+// inDirs returns them by directory.
+func (a *ambiguousCreates) inDirs() map[string][]ambiguousCreate {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.forget()
-	dirs := make(map[string][]string)
+	dirs := make(map[string][]ambiguousCreate)
 	for x := range a.until {
-		dirs[x.dir] = append(dirs[x.dir], x.prefix)
+		dirs[x.dir] = append(dirs[x.dir], x)
 	}
 	return dirs
 }
@@ -90,10 +98,10 @@ func (e *Epoch) lookOnce() {
 		if err != nil {
 			continue // the directory is gone, and the nodes with it; or there will be another connection
 		}
-		for _, prefix := range e.ambiguous.inDirs()[dir] {
+		for _, x := range e.ambiguous.inDirs()[dir] {
 			for _, n := range names {
-				if strings.HasPrefix(n, prefix) {
-					e.Reap(Orphan{Dir: dir, Node: dir + "/" + n})
+				if strings.HasPrefix(n, x.prefix) {
+					e.Reap(Orphan{Dir: dir, Node: dir + "/" + n, First: x.first})
 				}
 			}
 		}

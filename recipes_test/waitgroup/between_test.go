@@ -12,14 +12,11 @@ import (
 	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
 
-// Whoever is done for another has listed who lives when the other one adds a member, to a new record or to one whose
-// members are all done. Its request takes that member, so it must end that member's life.
+// A process that is done for another has listed who lives when the other one adds a member, to a new record or to one whose
+// members are all done, and the listed one is done. Its request takes that member, so it must end that member's life.
 func TestADoneForAMemberThatWasAddedMeanwhileEndsItsLife(t *testing.T) {
-	for what, held := range map[string]*zktest.Rule{
-		"a new record, before the records are listed": zktest.On(zktest.GetChildren, proving.GroupPath+"/round/members"),
-		"an old record, before it is read":            zktest.On(zktest.GetData, proving.GroupPath+"/round/members/*"),
-	} {
-		t.Run(what, func(t *testing.T) {
+	for _, record := range []string{"new", "old"} {
+		t.Run("to a record that is "+record, func(t *testing.T) {
 			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 				defer cancel()
@@ -30,10 +27,10 @@ func TestADoneForAMemberThatWasAddedMeanwhileEndsItsLife(t *testing.T) {
 				require.NoError(t, waiter.DoneContext(ctx)) // so that the record stays when all its members are done
 				require.NoError(t, first.AddContext(ctx, 1))
 				require.NoError(t, adder.DoneContext(ctx))
-				if what == "a new record, before the records are listed" {
+				if record == "new" {
 					adder = groups(v, 1)[0]
 				}
-				hold := v.Server.Intercept(held.Of(s.ID()).Nth(1).Hold())
+				hold := v.Server.Intercept(zktest.On(zktest.GetData, proving.GroupPath+"/round/members/*").Of(s.ID()).Nth(1).Hold())
 				done := proving.Waits(ctx, doer.DoneContext)
 				require.NoError(t, hold.WaitHeld(ctx))
 				require.NoError(t, adder.AddContext(ctx, 1))
@@ -62,7 +59,7 @@ func TestWhoseMemberWasTakenMeanwhileMayAddOthers(t *testing.T) {
 		doer, gs := zkwaitgroup.New(s, proving.GroupPath), groups(v, 4)
 		first, adder, last, waiter := gs[0], gs[1], gs[2], gs[3]
 		require.NoError(t, first.AddContext(ctx, 1))
-		lists := v.Server.Intercept(zktest.On(zktest.GetChildren, proving.GroupPath+"/round/members").Of(s.ID()).Nth(1).Hold())
+		lists := v.Server.Intercept(zktest.On(zktest.GetChildren, proving.GroupPath+"/round/alive").Of(s.ID()).Nth(1).Hold())
 		takes := v.Server.Intercept(zktest.On(zktest.Multi, "**").Of(s.ID()).Nth(1).Hold())
 		done := proving.Waits(ctx, doer.DoneContext)
 		require.NoError(t, lists.WaitHeld(ctx))

@@ -83,8 +83,9 @@ func TestOneOfManyWaitersReadsTheRecordsOfTheDead(t *testing.T) {
 	})
 }
 
-// Whoever closes the round is cut off at any of its transactions. Who waits, adds, or is done goes on for him.
-func TestARoundThatIsClosedEndsThoughWhoeverRemovesItsRecordsDies(t *testing.T) {
+// The process that removes the records is cut off at any of its transactions. A process that waits, adds, or is done goes on
+// for it.
+func TestARoundEndsThoughTheProcessThatRemovesItsRecordsDies(t *testing.T) {
 	for nth := 1; nth <= 5; nth++ {
 		for _, how := range []string{"waits", "adds", "done"} {
 			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
@@ -105,49 +106,35 @@ func TestARoundThatIsClosedEndsThoughWhoeverRemovesItsRecordsDies(t *testing.T) 
 				require.True(t, w.Pending(), name)
 				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 				defer cancel()
-				members := 2 * 60
 				switch how {
 				case "adds":
 					require.NoError(t, other.AddContext(ctx, 1), name)
+					other.Done()
 				case "done":
 					require.NoError(t, other.DoneContext(ctx), name)
-					if nth == 1 {
-						members-- // the round was open
-					}
 				}
-				if how == "adds" {
-					other.Done()
-				}
-				if how == "adds" && nth > 1 { // in the next round
-					require.NoError(t, other.WaitContext(ctx), name)
-				} else {
-					require.Equal(t, members, reports(t, 60, other.WaitContext(ctx)), name)
-				}
-				require.Equal(t, members, reports(t, 60, v.Failed(w)), name)
+				require.Equal(t, 2*60, reports(t, 60, other.WaitContext(ctx)), name)
+				require.Equal(t, 2*60, reports(t, 60, v.Failed(w)), name)
 				v.NothingLeft(proving.GroupPath, "dead")
 			})
 		}
 	}
 }
 
-// Whoever removes the records of a closed round is away for so long between two listings that another one removes the
-// rest, and many add themselves to the next round. It must not take these for the dead.
-func TestWhoWasAwayWhileARoundWasRemovedTakesNobodyOfTheNextOneForDead(t *testing.T) {
-	for nth := 1; nth <= 2; nth++ {
+// The process that removes the records is away for so long at one of its transactions that another one removes the rest, and
+// many add themselves to the next round. It must not take these for the dead.
+func TestAProcessThatWasAwayWhileARoundWasRemovedTakesNoMemberOfTheNextOneForDead(t *testing.T) {
+	for nth := 1; nth <= 4; nth++ {
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-			name := fmt.Sprintf("held at listing %d", nth)
+			name := fmt.Sprintf("held at transaction %d", nth)
 			ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 			defer cancel()
 			die := ofTheDead(v, proving.GroupPath, 40)
 			s, other := proving.Calm(v), groups(v, 1)[0] // which goes on sooner than s takes its connection for lost
 			away, held, release := s.ID(), make(chan struct{}), make(chan struct{})
-			var closed, listings atomic.Int32
+			var sent atomic.Int32
 			v.Server.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
-				switch {
-				case q.Session != away:
-				case q.Op == zktest.Multi:
-					closed.Store(1)
-				case q.Op == zktest.GetChildren && closed.Load() == 1 && int(listings.Add(1)) == nth:
+				if q.Session == away && q.Op == zktest.Multi && int(sent.Add(1)) == nth {
 					close(held)
 					return zktest.Verdict{Hold: release}
 				}
@@ -176,25 +163,25 @@ func TestWhoWasAwayWhileARoundWasRemovedTakesNobodyOfTheNextOneForDead(t *testin
 	}
 }
 
-// Whoever closed the round has gone, and nobody waits.
-func TestAnAddEndsAClosedRoundOfWhichNobodyTakesCare(t *testing.T) {
+// The process that began to remove the records has gone, and no process waits.
+func TestADoneEndsARoundWhoseRemovalWasGivenUp(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		die := ofTheDead(v, proving.GroupPath, 60)
 		s, other := proving.Calm(v), zkwaitgroup.New(proving.Calm(v), proving.GroupPath)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 		defer cancel()
-		closes := v.Server.Intercept(zktest.On(zktest.Multi, "**").Of(s.ID()).Nth(2).Hold())
+		removes := v.Server.Intercept(zktest.On(zktest.Multi, "**").Of(s.ID()).Nth(2).Hold())
 		short, leave := context.WithCancel(ctx)
 		w := proving.Waits(short, zkwaitgroup.New(s, proving.GroupPath).WaitContext)
 		v.Quiet()
 		die()
-		require.NoError(t, closes.WaitHeld(ctx))
+		require.NoError(t, removes.WaitHeld(ctx))
 		leave()
 		<-w.Done
 		v.Server.Expire(s.ID())
 		require.NoError(t, other.AddContext(ctx, 1))
 		require.NoError(t, other.DoneContext(ctx))
-		require.NoError(t, other.WaitContext(ctx))
+		reports(t, 60, other.WaitContext(ctx))
 		v.NothingLeft(proving.GroupPath, "dead")
 	})
 }

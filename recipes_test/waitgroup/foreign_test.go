@@ -29,3 +29,19 @@ func TestMissingRefusesMoreMembersThanAListCanHave(t *testing.T) {
 		require.Equal(t, 2_000_000, all[0].N)
 	})
 }
+
+func TestAGroupWithoutTheNodesOfItsMembersIsBroken(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		ctx := context.Background()
+		gs := groups(v, 2)
+		require.NoError(t, gs[0].AddContext(ctx, 2))
+		v.Server.DeleteAll(proving.GroupPath + "/round/alive")
+		require.ErrorIs(t, gs[0].DoneContext(ctx), zksync.ErrBroken)
+		require.ErrorIs(t, gs[0].AddContext(ctx, 1), zksync.ErrBroken)
+		require.ErrorIs(t, gs[1].AddContext(ctx, 1), zksync.ErrBroken)
+		v.Server.DeleteAll(proving.GroupPath + "/round")
+		require.NoError(t, gs[1].AddContext(ctx, 1))
+		require.NoError(t, gs[1].DoneContext(ctx))
+		v.NothingLeft(proving.GroupPath)
+	})
+}

@@ -146,27 +146,3 @@ func TestAnAddThatLingersInAServerBeyondItsSessionCountsOnce(t *testing.T) {
 		})
 	}
 }
-
-func TestAnAddThatMayLingerIsNotHeldUpByARoundThatWasClosed(t *testing.T) {
-	proving.AmongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
-		background := context.Background()
-		s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
-		g := zkwaitgroup.New(s, proving.GroupPath)
-		require.NoError(t, g.AddContext(background, 1))
-		lost := s.ID()
-		held := e.Intercept(zktest.On(zktest.Multi, "**").Of(lost).Nth(1).Hold().Queued())
-		ctx, cancel := context.WithCancel(background)
-		defer cancel()
-		adds := proving.Waits(ctx, func(ctx context.Context) error { return g.AddContext(ctx, 1) })
-		require.NoError(t, held.WaitHeld(t.Context()))
-		e.Partition(lost)
-		e.Server(0).DeleteAll(proving.GroupPath + "/round/alive") // as if whoever closed the round had died then
-		time.Sleep(2 * time.Minute)
-		require.NotEqual(t, lost, s.ID())
-		ok := proving.IsClosed(adds.Done)
-		held.Release()
-		cancel()
-		require.True(t, ok, "the Add waits")
-		require.NoError(t, adds.Err)
-	})
-}

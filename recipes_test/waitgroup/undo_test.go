@@ -43,19 +43,3 @@ func TestAnAddThatIsTakenBackIsNotMistakenForAMemberThatDied(t *testing.T) {
 		})
 	}
 }
-
-// The answer to an Add is lost, the session ends, and the Done of the last of its members arrives twice.
-func TestADoneForTheDeadThatArrivesTwiceIsNoMisuse(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		s := v.Session()
-		g, other := zkwaitgroup.New(s, proving.GroupPath), groups(v, 1)[0]
-		require.NoError(t, other.AddContext(context.Background(), 1))
-		v.Strike(1, zktest.LoseReply)
-		require.NoError(t, g.AddContext(context.Background(), 1))
-		v.Server.Expire(s.ID())
-		v.Later()
-		v.Server.Intercept(zktest.On(zktest.Multi, "**").Nth(1).Duplicate())
-		require.NoError(t, g.DoneContext(context.Background()))
-		v.Remaining(other, 1)
-	})
-}

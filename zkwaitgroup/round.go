@@ -1,0 +1,253 @@
+package zkwaitgroup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/gate"
+	"github.com/go-menagerie/menagerie/internal/layout"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// The nodes of a group. While a round lasts there is
+//
+//	round                 watched by all waiters; it is never written to
+//	round/members/<id>    the record of the members that one WaitGroup added in one session
+//	round/alive/<id>      ephemeral: its session lives, and a member of the record is not done
+//	round/turn            one call that was refused several times makes a change, and no other does: see gate.Turn
+//
+// and after a round with deaths, until the group is removed,
+//
+//	dead                  who died, in the latest rounds with deaths
+//
+// If a record has members that are not done and no node in alive, these members are dead. To know that takes no clock
+// and no listener: the transaction that says that the last member of a record is done removes the node in alive with
+// it. When alive is empty, the round is over. The Stat of alive in the answer to that same transaction shows it.
+func (g *WaitGroup) base() string            { return g.at.Full(g.path) }
+func (g *WaitGroup) round() string           { return g.base() + "/round" }
+func (g *WaitGroup) members() string         { return g.round() + "/members" }
+func (g *WaitGroup) alive() string           { return g.round() + "/alive" }
+func (g *WaitGroup) dead() string            { return g.base() + "/dead" }
+func (g *WaitGroup) record(id string) string { return g.members() + "/" + id }
+func (g *WaitGroup) life(id string) string   { return g.alive() + "/" + id }
+
+// beginning makes the nodes of a round.
+func (g *WaitGroup) beginning() (ops []any) {
+	for _, path := range []string{g.round(), g.members(), g.alive()} {
+		ops = append(ops, &zk.CreateRequest{Path: path, Acl: g.at.ACL()})
+	}
+	return ops
+}
+
+// turn is that of a new batch.
+func (g *WaitGroup) turn() *gate.Turn { return &gate.Turn{Node: g.round() + "/turn", Line: g.line} }
+
+// turns is the queue for the turn. It is among the records, like records without members, so it is removed with the round.
+func (g *WaitGroup) turns() *queue.Queue {
+	return gate.Line(g.at.Queue("/round/members", queue.KindLock), g.round(), g.alive())
+}
+
+// tally is the data of a record, and the part of the node dead about it.
+type tally struct {
+	// N is the number of members that were added, less those that their own WaitGroup said are done. Only that
+	// WaitGroup writes it. Of the dead it is the number that were not done.
+	N int `json:"n"`
+	// Taken is the number of members that others said are done, for each of these by its id.
+	Taken map[string]int `json:"taken,omitempty"`
+
+	Host  string `json:"host"`
+	PID   int    `json:"pid"`
+	Name  string `json:"name"`
+	Since string `json:"since,omitempty"`
+
+	ID string `json:"id,omitempty"` // of the dead: the name of the record
+
+	version int32
+}
+
+// left is the number of members that are not done.
+func (t *tally) left() int {
+	n := t.N
+	for _, taken := range t.Taken {
+		n -= taken
+	}
+	return max(n, 0)
+}
+
+// member is the record as users see it. Any program may have written the data, so they are cleaned before they can reach
+// a terminal.
+func (t *tally) member(dead bool) Member {
+	return Member{Owner: node.Decode(record.Encode(t)).Owner, N: t.left(), Dead: dead}
+}
+
+// decode reads the data of a record. Data that are not those of a record count no members.
+func decode(c zkconn.Content) *tally {
+	t := tally{}
+	if json.Unmarshal(c.Data, &t) != nil {
+		t = tally{}
+	}
+	t.version = c.Stat.Version
+	return &t
+}
+
+// read reads a record, nil if there is none.
+func (g *WaitGroup) read(ctx context.Context, e *zkconn.Epoch, id string) (*tally, error) {
+	all, err := g.readAll(ctx, e, []string{id})
+	return all[0], err
+}
+
+// readAll reads records, many at once; nil for each that is not there.
+func (g *WaitGroup) readAll(ctx context.Context, e *zkconn.Epoch, ids []string) ([]*tally, error) {
+	all, paths := make([]*tally, len(ids)), make([]string, len(ids))
+	for i, id := range ids {
+		paths[i] = g.record(id)
+	}
+	err := e.GetEach(ctx, paths, func(i int, c zkconn.Content) error { all[i] = decode(c); return nil })
+	return all, err
+}
+
+// listed lists a directory of a round as this server knows it. Its Czxid is that of the transaction that began the
+// round; the zero Stat means that there is no round.
+func (g *WaitGroup) listed(ctx context.Context, e *zkconn.Epoch, dir string) ([]string, zk.Stat, error) {
+	names, stat, err := e.Children(ctx, dir)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return nil, zk.Stat{}, nil
+	case err != nil:
+		return nil, zk.Stat{}, err
+	}
+	return names, *stat, nil
+}
+
+// look reads a record, and then who is alive, after the server has caught up with the leader.
+func (g *WaitGroup) look(ctx context.Context, e *zkconn.Epoch, id string) (t *tally, alive []string, round int64, err error) {
+	if err = record.Synced(ctx, e, g.base()); err == nil {
+		t, err = g.read(ctx, e, id)
+	}
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	alive, stat, err := g.listed(ctx, e, g.alive())
+	return t, alive, stat.Czxid, err
+}
+
+// list is Members, as part of the method op.
+func (g *WaitGroup) list(ctx context.Context, op string) (all []Member, err error) {
+	err = g.made().at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		all = nil
+		if err := g.at.Look(ctx, e, layout.WaitGroup); err != nil {
+			return err
+		}
+		if err := record.Synced(ctx, e, g.base()); err != nil {
+			return err
+		}
+		ids, _, err := g.listed(ctx, e, g.members())
+		if err != nil {
+			return err
+		}
+		// This is read after the list of the records: members that are added between the two reads must not look dead.
+		alive, _, err := g.listed(ctx, e, g.alive())
+		if err != nil {
+			return err
+		}
+		living := setOf(alive)
+		records, err := g.readAll(ctx, e, ids)
+		for i, t := range records {
+			if t != nil && t.left() > 0 {
+				all = append(all, t.member(!living[ids[i]]))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, errs.Wrap(op, g.path, err)
+	}
+	return all, nil
+}
+
+func setOf(names []string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, n := range names {
+		set[n] = true
+	}
+	return set
+}
+
+// WaitContext waits until no living member is left. If there is none, it returns at once. If members died in that
+// round, it returns a [DeadMembersError] that names them. Members may be added while it waits.
+//
+// If ctx ends, the error also names processes with members that are not done. A wait costs three requests, and one at
+// the end of the round. For any number of members it watches only the end of the round and one member at a time.
+func (g *WaitGroup) WaitContext(ctx context.Context) error {
+	round := int64(0)
+	var dead *DeadMembersError
+	missing := ""
+	err := g.made().at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+		if err := g.at.Look(ctx, e, layout.WaitGroup); err != nil {
+			return err
+		}
+		if round, err = g.untilOver(ctx, e, round); err != nil {
+			missing = record.Glance(ctx, e, func(ctx context.Context) (string, error) { return g.missing(ctx, e) })
+			return err
+		}
+		dead, err = g.deadOf(ctx, e, round)
+		return err
+	})
+	if err == nil && dead != nil {
+		err = dead
+	}
+	return errs.Wrap("wait", g.path, record.Saying(err, missing))
+}
+
+// missing names processes with members that are not done.
+func (g *WaitGroup) missing(ctx context.Context, e *zkconn.Epoch) (string, error) {
+	ids, _, err := g.listed(ctx, e, g.alive())
+	if err != nil {
+		return "", err
+	}
+	who, err := record.Call(ctx, e, g.members(), ids)
+	what := "%d processes have members that are not done"
+	if len(ids) == 1 {
+		what = "%d process has members that are not done"
+	}
+	return who.Say(fmt.Sprintf(what, len(ids))), err
+}
+
+// untilOver waits until the round is over, and returns its zxid: 0 if there is none. round is the round in which the
+// wait began, 0 at the beginning of the wait.
+//
+// It waits for the deletion of one node, which the last member that is done deletes, and which all waiters watch. But that
+// member may die, and then no process deletes the node. So the wait also watches one living member: see record.Sentinel.
+func (g *WaitGroup) untilOver(ctx context.Context, e *zkconn.Epoch, round int64) (int64, error) {
+	for s := (record.Sentinel{}); ; {
+		if err := e.Await(ctx); err != nil {
+			return round, err
+		}
+		if err := record.Synced(ctx, e, g.base()); err != nil {
+			return round, err
+		}
+		alive, stat, err := g.listed(ctx, e, g.alive())
+		// There is no round, or another one than that in which the wait began: the latter is over.
+		if err != nil || stat.Czxid == 0 || round != 0 && stat.Czxid != round {
+			return round, err
+		}
+		if round = stat.Czxid; len(alive) == 0 {
+			if err := g.end(ctx, e, false); err != nil {
+				return round, err
+			}
+			continue
+		}
+		// If another round has begun since alive was listed, the watched member has left, too, so this wait ends.
+		_, news, err := s.Wait(ctx, e, []string{g.round()}, record.Pick(g.alive(), alive), e.Timeout())
+		if err != nil || news == zkconn.Deleted || news == zkconn.NotFound {
+			return round, err
+		}
+	}
+}
