@@ -1,6 +1,7 @@
 package zkonce
 
 import (
+	"encoding/json"
 	"fmt"
 	"sync/atomic"
 
@@ -8,12 +9,9 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// mirror is a function that OnceFunc or one of the others returned.
+// mirror is a function that OnceFunc, OnceValue or OnceValues has returned. T is encoded as JSON.
 type mirror[T any] struct {
-	o      *Once
-	pack   func(T) ([]byte, error)
-	unpack func([]byte) (T, error)
-
+	o     *Once
 	final atomic.Pointer[final[T]] // set once
 
 	turn chan struct{} // has room for the one call that uses the fields below
@@ -28,14 +26,17 @@ type final[T any] struct {
 	panicked any
 }
 
-func newMirror[T any](s *zksync.Session, path string, f func() T, pack func(T) ([]byte, error), unpack func([]byte) (T, error), opts []zksync.Option) *mirror[T] {
-	return &mirror[T]{o: New(s, path, opts...), f: f, pack: pack, unpack: unpack, turn: make(chan struct{}, 1)}
+func newMirror[T any](s *zksync.Session, path string, f func() T, opts []zksync.Option) *mirror[T] {
+	return &mirror[T]{o: New(s, path, opts...), f: f, turn: make(chan struct{}, 1)}
 }
 
 func (m *mirror[T]) call() T {
 	r := m.final.Load()
 	if r == nil {
-		r = m.learn()
+		call := m.o.at.Call()
+		var err error
+		r, err = m.ask()
+		call.End(m.o.at.Named("once", err))
 	}
 	if r.panicked != nil {
 		panic(r.panicked)
@@ -43,14 +44,7 @@ func (m *mirror[T]) call() T {
 	return r.value
 }
 
-// learn asks the servers, and runs f if no process has. If f panics, so does learn.
-func (m *mirror[T]) learn() *final[T] {
-	call := m.o.at.Call()
-	r, err := m.ask()
-	call.End(m.o.wrap("once", err))
-	return r
-}
-
+// ask asks the servers, and runs f if no process has. If f panics, so does ask.
 func (m *mirror[T]) ask() (*final[T], error) {
 	m.turn <- struct{}{}
 	defer func() { <-m.turn }()
@@ -66,7 +60,7 @@ func (m *mirror[T]) ask() (*final[T], error) {
 	case m.own != nil && kept.By == m.own.By:
 		r.value = m.made
 	default:
-		if r.value, err = m.unpack(kept.Value); err != nil {
+		if err = json.Unmarshal(kept.Value, &r.value); err != nil {
 			err = fmt.Errorf("%w: what is kept has another type: %w", zksync.ErrMisuse, err)
 		}
 	}
@@ -76,7 +70,7 @@ func (m *mirror[T]) ask() (*final[T], error) {
 	return m.settle(r), nil
 }
 
-// settle makes r final, and lets f go.
+// settle makes r final, and drops f, so that the garbage collector can free it.
 func (m *mirror[T]) settle(r final[T]) *final[T] {
 	m.f, m.own = nil, nil
 	m.made = *new(T)
@@ -84,14 +78,14 @@ func (m *mirror[T]) settle(r final[T]) *final[T] {
 	return &r
 }
 
-// run is the outcome of f, which it calls once.
+// run returns the outcome of f, which it calls once.
 func (m *mirror[T]) run() *outcome {
 	if m.own == nil {
 		m.made = m.f()
 		m.f = nil
-		data, err := m.pack(m.made)
+		data, err := pack(m.made)
 		if err != nil {
-			panic(fmt.Sprintf("zkonce: the result of %s cannot be kept: %v", m.o.path, err))
+			panic(fmt.Sprintf("zkonce: the result of %s cannot be kept: %v", m.o.at.Path, err))
 		}
 		m.own = &outcome{By: node.NewUUID(), Value: data}
 	}

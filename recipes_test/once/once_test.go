@@ -287,7 +287,7 @@ func TestAResultHasTheACLOfItsOnce(t *testing.T) {
 }
 
 // The path is looked at, then the outcome is looked for, in vain; then queue, look again, watch the own node, write, leave.
-func TestAOnceIsSevenRequestsAndThreeWhereItIsDone(t *testing.T) {
+func TestAOnceIsSevenRequestsAndTwoWhereItIsDone(t *testing.T) {
 	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
 		v.Put(proving.OncePath+"/lock", "")
 		o := zkonce.New(proving.Calm(v), proving.OncePath)
@@ -302,9 +302,9 @@ func TestAOnceIsSevenRequestsAndThreeWhereItIsDone(t *testing.T) {
 			}
 		}
 		v.Costs(1+6, do(o), "the first look at the path")
-		v.Costs(2, do(o), "it learns the result, with a watch")
+		v.Costs(1, do(o), "it learns the result, with a watch")
 		v.Costs(0, do(o))
-		v.Costs(1+2, do(zkonce.New(proving.Calm(v), proving.OncePath)))
+		v.Costs(1+1, do(zkonce.New(proving.Calm(v), proving.OncePath)))
 	})
 }
 
