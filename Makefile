@@ -1,50 +1,48 @@
-# What a developer runs. Everything but the Go version is looked for, and installed with apt-get if
-# this is root; nothing here names a port, a registry or a number of cores.
+# Commands for developers. They need Go; they look for everything else, and root installs it with apt-get.
+# Nothing here names a port, a registry or a number of cores.
 
 GO ?= go
 
 # Modules that are not in go.work, because they need much more than the others.
 alone = GOWORK=off $(GO)
 
-# How often each test runs, and what else "go test" is told: make test-race COUNT=10 TESTFLAGS=-failfast
+# How often each test runs, and further flags of "go test": make test-race COUNT=10 TESTFLAGS=-failfast
 COUNT ?= 1
 TESTFLAGS ?=
 
-# How many tests of a package share the real servers at a time, and how many packages are tested at a time. Both wait
-# for servers, processes and timers more than they work.
+# How many tests of a package share the real servers, and how many packages run side by side. Both numbers exceed two
+# cores because tests wait for servers, processes and timers.
 PARALLEL ?= 8
 PACKAGES ?= 4
 
 # The suites run in-process unless this holds a connect string; only test-ensemble sets it.
 export MENAGERIE_TEST_SERVERS =
 
-# The generated tests draw the same programs on every machine, so that a change is not judged by luck.
-# RAPID_SEED=0 draws others each time; that is how to look for more.
+# The generated tests draw the same programs on every machine, so luck does not judge a change.
+# RAPID_SEED=0 draws other programs each time, to search for new failures.
 export RAPID_SEED ?= 1
 
-# The tests open thousands of connections, with 1.5 MB of buffers each: to collect them less often saved a tenth
-# of the processor's time and costs some hundred MB.
+# The tests open thousands of connections with 1.5 MB of buffers each. Collecting garbage less often saved a tenth
+# of the processor time and costs some hundred MB.
 export GOGC ?= 800
 
-# A package may take twelve minutes each time; on two cores the longest needs seven. One that hangs then shows where before .ci/run ends it.
-# "make lint" vets, and more than "go test" would.
+# A package has twelve minutes each time; the longest needs seven on two cores. A package that hangs then prints its
+# goroutines before .ci/run ends it. "make lint" vets, so "go test" does not.
 alltests = $(GO) test -vet=off -count=$(COUNT) -timeout=$$((12 * $(COUNT)))m $(TESTFLAGS)
 gotest = $(alltests) -p $(PACKAGES)
 
-# Packages that play thousands of generated programs, and every fault at every request. The race detector makes them
-# five times as dear: "make test" plays a part of the programs with it (-short), and then all without it. Those are the
-# tests with one of these words in their names; of others that ask for -short, or are not built with the race
-# detector, nothing more is played.
+# These packages play thousands of generated programs, and every fault at every request. The race detector makes them
+# five times slower: "make test" plays a part of the programs with it (-short), and all of them without it. The
+# second run has only the tests whose names contain one of these words.
 GENERATED = ./internal/follow ./internal/share ./internal/subtree ./recipes_test/... ./zkbarrier ./zklatch ./zkphaser ./zkwaitgroup
 generated = Every|Any|Random|Storm|Whenever|Handshake|Acceptance(004|041|114|117)
 others = $$($(GO) list work | grep -vE '/(internal/(follow|share|subtree)|recipes_test|zkbarrier|zklatch|zkphaser|zkwaitgroup)(/|$$)')
 
-# They play in virtual time and only need the processor: they leave it to what runs in real time beside them. In
-# a bubble one goroutine mostly waits for another, and to wake it on a second processor is dear: on one (-cpu 1) the same plays take
-# a quarter less of the processors' time.
+# They play in virtual time, so they leave the processor to tests in real time. In a bubble one goroutine usually waits
+# for another, and waking it on a second processor is expensive: with -cpu 1 the same plays take a quarter less processor time.
 generating = nice -n 10 $(alltests)
 
-# Packages that run on real servers, too.
+# Packages that also run on real servers.
 recipes = $$($(GO) list ./recipes_test/... | grep -vE '/(faults|storm)$$')
 
 .DEFAULT_GOAL := help
@@ -57,7 +55,7 @@ help: ## list the targets
 build: ## compile everything; the commands go to bin
 	$(GO) build -o bin/ work
 
-# Most Java machines of the tests live for seconds: what the second compiler does for them comes too late.
+# Most Java machines of the tests live for seconds, too short for the second compiler to pay off.
 test test-in-process test-others test-ensemble: export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 
 .PHONY: test
@@ -68,7 +66,7 @@ test: compiler zookeeper network ## all tests: in-process, also with the race de
 test-in-process: test-others test-generated ## all tests with the race detector, of the generated programs a part; and all of those without it
 
 .PHONY: test-others
-# The command's tests mostly wait for processes and servers; four at a time end twice as soon as two.
+# The command's tests wait for processes and servers; four side by side end in half the time of two.
 test-others: compiler
 	$(gotest) -race -parallel 4 $(others)
 	$(alone) -C tools test -count=1 ./...
@@ -90,7 +88,7 @@ test-race: compiler ## all in-process tests with the race detector, and all gene
 test-ensemble: zookeeper ## the recipes' tests on three real ZooKeeper servers
 	MENAGERIE_TEST_ENSEMBLE=3 bin/ensemble -servers 3 -- $(gotest) -parallel $(PARALLEL) $(recipes)
 
-# How many seeds "make storm" plays, and from which one on; SEED=n alone repeats that one and prints all that was done.
+# How many seeds "make storm" plays, and the first of them. SEED=n alone repeats one seed and prints every step.
 SEEDS ?=
 SEED ?=
 
@@ -103,7 +101,7 @@ storm: ## random use of all recipes under random faults: SEEDS=10000 for more th
 faults: ## every fault at every request of every scenario, and all pairs of faults, without the race detector: some ten minutes
 	MENAGERIE_FULL=1 $(GO) test -vet=off -count=1 -timeout=0 -run 'TestEvery|Acceptance.*Every|GivingUpAtAny' $(TESTFLAGS) ./recipes_test/... ./zkbarrier
 
-# Which mutants: those whose names contain one of these words, by default all.
+# Only mutants whose names contain one of these words; by default all.
 MUTANTS ?=
 
 .PHONY: mutants
@@ -117,7 +115,7 @@ PROGRAMS ?= 2000
 gosuite: ## Go's own tests of sync, semaphore and singleflight with our types: in one session, and in three at three servers
 	$(GO) run ./internal/testing/gosuite
 
-# How long "make chaos" lasts, and which faults in which order: by default others each time.
+# How long "make chaos" lasts, and the seed of its faults; the default is a new seed each time.
 CHAOS ?= 3m
 CHAOS_SEED ?=
 
@@ -152,7 +150,7 @@ batch: zookeeper ## a batch of 64 items on 8 workers, which are killed at random
 conformance: zookeeper ## the in-process server against a real one: every scenario and 2000 programs
 	MENAGERIE_REQUIRE_ENSEMBLE=1 $(GO) -C zktest/internal/conformance test -count=$(COUNT) -timeout=$$((15 * $(COUNT)))m $(TESTFLAGS) -full -programs $(PROGRAMS)
 
-# Which of kazoo's tests, and more: KAZOO='-only test_lock'
+# Flags of the program, such as a choice of kazoo's tests: KAZOO='-only test_lock'
 KAZOO ?=
 
 .PHONY: kazoosuite
@@ -168,7 +166,7 @@ bench: zookeeper ## benchmarks, in-process and against one real server
 	bin/ensemble -servers 1 -- bin/menagerie bench
 	bin/ensemble -servers 1 -- $(GO) run ./zktest/internal/speed
 
-# What is compared, and how often each runs: fewer than five runs prove nothing.
+# The benchmarks that are compared, and how often each runs: fewer than five runs prove nothing.
 compared = LocalHandover|RelockLingering|SharedReaders|Requests
 bench-compare: RUNS ?= 8
 
@@ -195,7 +193,7 @@ lint: bin/staticcheck bin/typecheck ## formatting, go vet, staticcheck, and the 
 	@! $(GO) list -deps ./cmd/menagerie | grep -qx testing || { echo "cmd/menagerie links package testing" >&2; exit 1; }
 	bin/typecheck darwin windows
 
-# The race detector is linked by the C compiler.
+# The race detector needs a C compiler to link.
 .PHONY: compiler
 compiler:
 	@.ci/apt-install "$$($(GO) env CC | cut -d ' ' -f 1)" gcc libc6-dev || \
@@ -206,12 +204,12 @@ zookeeper:
 	@$(GO) build -o bin/ensemble ./internal/testing/ensemble/cmd/ensemble
 	@bin/ensemble -install-only || { echo "without ZooKeeper: make test-unit" >&2; exit 1; }
 
-# The chaos test cuts connections if it is root: without that it only kills and freezes servers, and says so.
+# The chaos test cuts connections if it is root. Otherwise it only kills and freezes servers, and says so.
 .PHONY: network
 network:
 	@test "$$(id -u)" != 0 || .ci/apt-install ip iproute2
 
-# Built rather than run by "go tool", which would want the tools in the root module's go.mod.
+# The tools are built here because "go tool" would need them in the go.mod of the root module.
 bin/staticcheck: tools/go.mod tools/go.sum
 	$(alone) -C tools build -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
 	@touch $@
