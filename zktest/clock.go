@@ -12,16 +12,10 @@ func WithManualClock() Option {
 	return func(o *options) { o.cfg.ManualClock = true }
 }
 
-// Advance moves the server's clock by d, at once. Everything that is due in that time (sessions, empty containers) happens in
-// order, each at its instant, before Advance returns. The clock runs on from there, or with
-// [WithManualClock] stands still.
-//
-// A client that is connected, and not partitioned by [Server.Partition] or [Server.DropRequests], counts
-// as having sent its heartbeats all the time: its session stays. The sessions of other clients
-// expire. To expire the session of a live client use [Server.Expire].
-//
-// While the server is frozen or stopped its clock moves and nothing happens; a thaw then does what is due. Advance does not
-// block; writes that wait for their commit are committed first. A negative d fails the test.
+// Advance moves the server's clock by d, at once. Sessions and empty containers that are due in that time go in
+// order, each at its instant, before Advance returns. A client that is connected counts as having sent its
+// heartbeats, unless [Server.Partition] or [Server.DropRequests] holds; [Server.Expire] expires the session of a
+// live client. A frozen or stopped server does what is due when it goes on. A negative d fails the test.
 func (s *Server) Advance(d time.Duration) {
 	if s.tb != nil {
 		s.tb.Helper()

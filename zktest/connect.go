@@ -8,9 +8,10 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Connect returns a go-zookeeper client with a session. timeout is the session timeout to ask for, within [WithTimeoutLimits]. The client is connected in memory. It
-// reconnects without a pause, unless the server refuses or has ended ten connections at one instant. Cleanup closes it and waits for its goroutines. Connect fails t at once
-// if there is no session within timeout, or 10 s if that is longer. For a client with other options use zk.Connect and [Server.Dial].
+// Connect returns a go-zookeeper client with a session, connected in memory. timeout is the session timeout to ask
+// for, within [WithTimeoutLimits]. The client reconnects without a pause. Cleanup closes it and waits for its
+// goroutines. Connect fails t if there is no session within timeout, or 10 s if that is longer. For other options
+// use zk.Connect and [Server.Dial].
 func (s *Server) Connect(t TB, timeout time.Duration) *zk.Conn {
 	t.Helper()
 	if inBubble() != s.bubble {

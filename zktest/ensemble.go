@@ -6,28 +6,14 @@ import (
 	"github.com/go-menagerie/menagerie/zktest/internal/engine"
 )
 
-// Ensemble is several servers with one history. It is for tests of clients while servers lag, are cut off from each
-// other, or elect a leader. Make one with [RunEnsemble] or [StartEnsemble]. All methods may be called
-// concurrently.
+// Ensemble is several servers with one history, for tests of clients while servers lag, are cut off or elect a
+// leader. [RunEnsemble] and [StartEnsemble] create one. All methods may be called concurrently.
 //
-// Each member is a [Server] with its own network, connections, watches, interceptors and counters, and with its own view
-// of the history: reads are answered, and watches fire, by what that member has applied. Sessions belong to
-// the ensemble. One member leads: it orders all writes, decides about sessions, and answers every sync. A
-// write is committed when the leader is in contact with a majority, and then applied by each member that
-// hears of it; its client is answered when the member that it is connected to has applied it.
+// Each member is a [Server] with its own network, watches, rules and counters. It answers reads from what it has
+// applied. Sessions belong to the ensemble. The leader orders all writes, decides about sessions and answers each
+// sync. A write is committed once a majority has it.
 //
-// It is modelled on the real server. Followers answer heartbeats and reads by themselves. Each half tick they tell
-// the leader which sessions they have heard from. A member that is cut off notices only after the sync limit
-// ([WithSyncLimit]), and goes on until then. A member without a leader drops its clients and serves none. If the members
-// that can reach each other are a majority, they elect a leader in the time of an election
-// ([WithElectionTime]): the member with the newest history, and among equals the last. Proposals that it has seen are
-// committed, others are lost. A new epoch begins, so zxids jump, and every session gets its full timeout again. A member refuses a
-// client that has seen a newer history. The leader refuses a request from a member that the request's session
-// has left, and the connection is closed.
-//
-// Not modelled: time on the wire between members; observers; reconfiguration; a cut between some members only, or in one
-// direction; members that notice a loss at different instants, except the leader ([WithLeaderLimit]). A leader that has lost the
-// majority does not expire sessions; clients cannot see a difference.
+// docs/zktest.md says how elections, epochs and members that are cut off behave, and what is not modelled.
 type Ensemble struct {
 	zk      *engine.Ensemble
 	tb      TB
@@ -147,18 +133,11 @@ func (e *Ensemble) errorf(format string, args ...any) {
 // Len returns the number of members.
 func (e *Ensemble) Len() int { return len(e.servers) }
 
-// Server returns a member by its index, from 0: to read the state that it has applied, to connect to it alone, or to
-// call the methods of a single server. For a member
-//
-//   - the other members notice [Server.Stop] and [Server.Restart] at once, and [Server.Freeze] after the sync
-//     limit. After [Server.RestartEmpty] it has no data and gets all from the leader. If the
-//     leader is stopped, or frozen for longer, another one is elected;
-//   - [Server.Expire], [Server.Sessions], [Server.Advance], [Server.SetZxid], [Server.SetVersion] and [Server.SetSequence] concern the ensemble,
-//     whichever member they are called on;
-//   - [Server.Create], [Server.Set] and [Server.Delete] are done when the leader has committed them; they fail the test if
-//     the member cannot reach one that can;
-//   - [Server.OnCommit] sees a transaction when this member applies it; see [Ensemble.OnCommit];
-//   - [Server.Partition] and the other faults of the network concern the network between the client and this member.
+// Server returns a member by its index, from 0, to read the state that it has applied, or to connect to it alone.
+// Faults of the network concern the network between a client and this member. Stop and Restart are noticed by the
+// other members at once, Freeze after the sync limit. After RestartEmpty the member gets all data from the leader.
+// Expire, Sessions, Advance, SetZxid, SetVersion and SetSequence act on the ensemble, as do Create, Set and
+// Delete, which fail the test if the member reaches no leader.
 func (e *Ensemble) Server(i int) *Server {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -205,11 +184,10 @@ func (e *Ensemble) ElectLeader(i int) {
 	}
 }
 
-// Lag makes a follower stop applying committed transactions, until catchUp. It still serves: reads there show an old state,
-// and watches do not fire. Writes through it are committed and applied on all other members, but answered only when it has
-// caught up, and so are syncs and new sessions. Clients that have seen a newer history are refused. As on a real server a heartbeat
-// waits behind the client's earlier requests, so the client closes the connection if that takes too long. If the
-// member becomes the leader it first catches up, and no longer lags. The test fails if the member is the leader, which cannot lag.
+// Lag makes a follower stop applying committed transactions, until catchUp. It still serves: reads show an old
+// state and watches do not fire. Writes, syncs and new sessions through it are answered only when it has caught
+// up. It refuses clients that have seen a newer history. A member that becomes the leader catches up first. The
+// leader cannot lag: that fails the test.
 func (e *Ensemble) Lag(i int) (catchUp func()) {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -223,13 +201,13 @@ func (e *Ensemble) Lag(i int) (catchUp func()) {
 	return catchUp
 }
 
-// Isolate cuts a member off from all others, but not from its clients, until heal, which may be called twice. A follower
-// notices after the sync limit. Until then it answers heartbeats and reads, and requests that need the leader wait. If it is
-// healed before, they arrive. If not, it drops its clients and refuses connections until it is healed; then it catches up. Meanwhile the
-// leader hears nothing of the member's clients, so their sessions expire unless they go to another member.
+// Isolate cuts a member off from all others, but not from its clients, until heal, which may be called twice. A
+// follower notices after the sync limit; until then it answers heartbeats and reads, and other requests wait. Then
+// it drops its clients and refuses connections until it is healed. Meanwhile the leader hears nothing of its
+// clients, so their sessions expire unless they move.
 //
-// A leader that is cut off also goes on: it answers syncs, too, and commits nothing. The others notice at the same time, drop their
-// clients and elect another leader.
+// A leader that is cut off goes on answering reads and syncs, and commits nothing. The others elect another leader
+// after the same time.
 func (e *Ensemble) Isolate(i int) (heal func()) {
 	if e.tb != nil {
 		e.tb.Helper()

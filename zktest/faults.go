@@ -23,17 +23,13 @@ func (s *Server) ExpireSilently(id int64) (heal func()) {
 // was a connection.
 func (s *Server) Disconnect(id int64) bool { return s.zk.Disconnect(id) }
 
-// Partition makes a client's network lose everything, both ways. The server recognises the client by its
-// session id: its connections stay open and silent, and so do new ones on which it asks for that
-// session. The server hears nothing of the client, so the session expires in time.
+// Partition makes a client's network lose everything, both ways, until heal, which may be called twice. The
+// client's connections, open and new ones, stay open and silent, so its session expires in time. After heal,
+// messages that were sent meanwhile arrive a millisecond later if the connection is still open on both sides.
+// Several partitions of one client last until all are healed.
 //
-// heal ends the partition, and may be called twice. As with a healed TCP connection, messages that were sent meanwhile
-// then arrive (a millisecond later), if the connection is still open on both sides. Requests on a connection that
-// the client has closed never arrive. Several partitions of one client
-// last until all are healed.
-//
-// The id 0, here and in the other faults of the network, stands for all connections that have no session yet: no
-// new client gets through. Another id that no session has or had fails the test, here and in those.
+// The id 0, here and in the other faults of the network, stands for all connections without a session yet. An id
+// that no session has or had fails the test.
 func (s *Server) Partition(id int64) (heal func()) {
 	if s.tb != nil {
 		s.tb.Helper()

@@ -28,12 +28,9 @@ type holding struct {
 	release chan struct{}
 }
 
-// Intercept activates a rule until [Interception.Remove] or the end of the test. If several
-// rules would act on a request, the earliest does; every rule counts its
-// matches. A rule may be activated several times and counts anew each time.
-//
-// A rule that can never match, for example because its pattern does not start with a slash, fails the test. So does, at the end of the
-// test, a rule that has never acted, even if it was removed; see [Rule.Maybe].
+// Intercept activates a rule until [Interception.Remove] or the end of the test. If several rules would act on a
+// request, the earliest does; each rule counts its matches. Each activation counts by itself. A rule that can
+// never match fails the test. So does, at the end of the test, a rule that has never acted; see [Rule.Maybe].
 func (s *Server) Intercept(r *Rule) *Interception {
 	if s.tb != nil {
 		s.tb.Helper()

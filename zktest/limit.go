@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// WithVirtualLimit sets how long a test in a synctest bubble may take in virtual time, from Run or RunEnsemble on. The default is
-// 24 h. Without a limit a test that waits for what never comes would run for ever, because heartbeats move virtual time on.
+// WithVirtualLimit sets how long a test in a synctest bubble may take in virtual time, from Run or RunEnsemble on.
+// The default is 24 h. Without a limit a test that waits in vain would run for ever, because heartbeats move
+// virtual time on.
 //
-// At the limit the test fails. The message shows the active faults and rules, sessions, watches, tree, last requests and the
-// goroutines of the test. Then the servers close, so that requests and most waits fail and the test can end. If it has not ended an hour later, a
-// panic with the same message ends the process, as package testing does at its timeout.
-//
+// At the limit the test fails with the active faults and rules, sessions, watches, tree, last requests and
+// goroutines. Then the servers close. A test that has not ended an hour later panics with the same message.
 // Outside of a bubble it has no effect.
 func WithVirtualLimit(d time.Duration) Option {
 	return func(o *options) { o.virtualLimit = d }

@@ -55,12 +55,10 @@ func WithTLS(cfg *tls.Config) Option {
 var errSocket = errors.New("zktest: a port inside a synctest bubble, where time stands still while somebody waits for a socket: " +
 	"connect with Server.Connect, Server.Session or Server.Dial")
 
-// Addr returns the server's address on TCP loopback, "127.0.0.1:port". The port is opened by the first
-// call, unless [RunAddr] or [StartAddr] have said which. It stays the same when the server is restarted. Give the address to any client, in any
-// language. It fails the test at once if there is no free port.
-//
-// If the server is closed and has no address yet, Addr fails the test at once. It also does inside a synctest bubble: time does not advance there while a goroutine waits for a
-// socket. Use [Server.Connect], [Server.Session] or [Server.Dial].
+// Addr returns the server's address on TCP loopback, "127.0.0.1:port", for any client in any language. The first
+// call opens a free port, unless [RunAddr] or [StartAddr] named one. The port stays the same when the server is
+// restarted. Inside a synctest bubble, or after Close, Addr fails the test: use [Server.Connect], [Server.Session]
+// or [Server.Dial] in a bubble, because time stands still while a goroutine waits for a socket.
 func (s *Server) Addr() string {
 	if s.tb != nil {
 		s.tb.Helper()

@@ -24,23 +24,21 @@ type Rule struct {
 
 // On selects requests by operation and path.
 //
-// A [Multi] matches On(Multi, ...) if any of its parts has a matching path; it also matches
-// On(Create, ...), On(Delete, ...), On(SetData, ...) and On(Check, ...) if such a part has one. So
-// the second request that creates a node is On(Create, ...).Nth(2) however it is sent.
+// A [Multi] matches On(Multi, ...) if one of its parts has a matching path. It also matches On(Create, ...),
+// On(Delete, ...), On(SetData, ...) and On(Check, ...) if such a part does. So the second request that creates a
+// node is On(Create, ...).Nth(2) however it is sent.
 //
-// In a pattern * stands for any run of characters within one path element and ** for any rest, so
-// "/locks/*" matches the children of /locks and "/locks/**" everything below it. The path is the
-// one in the request: without the sequence number that a create will add. "**" and "" match every
-// request, also those that have no path, like Ping and Connect.
+// In a pattern * stands for any characters within one path element, and a final ** for any rest: "/locks/**"
+// matches everything below /locks. The path is the one in the request, without the number that a sequential create
+// adds. "**" and "" match every request, also those without a path.
 func On(op Op, pattern string) *Rule { return &Rule{op: op, pattern: pattern} }
 
-// Lose is for a watch event: the client never gets it. Its watch is gone, as if the event were lost on the network.
-// Nothing else is lost; no connection drops.
+// Lose is for a watch event: the client never gets it, and its watch is gone. No connection drops.
 //
 //	srv.Intercept(zktest.On(zktest.EventDeleted, "/locks/**").Of(id).Lose())
 //
-// [Rule.Hold] and [Rule.Delay] act on events, too: they keep back that event and everything that the server sends to the client after it, except
-// the answers to heartbeats, like a server that lags. An event whose client has lost the connection meanwhile is dropped.
+// [Rule.Hold] and [Rule.Delay] act on events, too: they keep back that event and all that the server sends to the
+// client after it, except the answers to heartbeats.
 func (r *Rule) Lose() *Rule { return r.then(engine.FateEventLost) }
 
 // Nth makes the rule act on the n-th match only, counting from 1 and from the moment of
@@ -84,13 +82,10 @@ func (r *Rule) Delay(d time.Duration) *Rule {
 	return r
 }
 
-// Hold parks the request until it is released through the [Interception]. Later requests of the same
-// connection wait behind it; heartbeats do not.
-//
-// It waits on its connection, as if the server had not read it yet. If the client has closed the connection, it is
-// still applied on release. But if the client has come back to this server, it is
-// dropped, like a request that is unread on a closed connection. In an [Ensemble] it is refused on release if the session is at another member by then. See
-// [Rule.Queued] for a request that the server has read.
+// Hold parks the request until it is released through the [Interception]. Later requests of the same connection
+// wait behind it; heartbeats do not. The request waits on its connection, as if the server had not read it yet: if
+// the client has come back to this server meanwhile, it is dropped. In an [Ensemble] it is refused on release if
+// the session is at another member. See [Rule.Queued] for a request that the server has read.
 func (r *Rule) Hold() *Rule {
 	r.verdict.Hold, r.verdict.Delay = true, 0
 	return r
@@ -103,10 +98,10 @@ func (r *Rule) DelayReply(d time.Duration) *Rule {
 	return r
 }
 
-// Queued makes Hold and Delay keep the request in the server's queue instead of on its connection: the server
-// has read it. It is applied on release, also if the client has come back on another connection. The requests of that connection, except
-// heartbeats, wait behind it, as in a real server. So in an [Ensemble] a create can be applied
-// after its client has been at another member and looked for the node there in vain. While the client is at another member it is refused.
+// Queued makes Hold and Delay keep the request in the server's queue: the server has read it. It is applied on
+// release, also if the client has come back on another connection. So in an [Ensemble] a create can be applied
+// after its client looked for the node at another member in vain. While the client is at another member it is
+// refused.
 func (r *Rule) Queued() *Rule {
 	r.verdict.Queued = true
 	return r

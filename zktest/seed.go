@@ -12,12 +12,10 @@ import (
 // SeedEnv names the environment variable with the seed of servers that have [WithReordering] and no [WithSeed].
 const SeedEnv = "ZKTEST_SEED"
 
-// WithReordering keeps each reply and each watch event back for a random time, at most limit. So clients
-// are told of the same change, and get their replies, in different orders, as on a network. Messages to one client stay in order.
-//
-// The times are drawn with a seed: that of [WithSeed], or of the environment variable ZKTEST_SEED, or a
-// random one. A variable that holds no number fails the test. A test that fails prints the seed. In a synctest bubble the same seed gives the same times: they depend on
-// which session it is, counted in the order in which they were opened, and on how many messages it got before.
+// WithReordering keeps each reply and each watch event back for a random time, at most limit, so clients learn of
+// the same change in different orders, as on a network. Messages to one client stay in order. The times depend on
+// a seed: [WithSeed], or the environment variable ZKTEST_SEED, or a random one. A test that fails prints it. In a
+// synctest bubble the same seed gives the same times.
 func WithReordering(limit time.Duration) Option {
 	return func(o *options) { o.cfg.Reordering = limit }
 }

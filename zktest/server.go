@@ -11,12 +11,12 @@ import (
 	"github.com/go-menagerie/menagerie/zktest/internal/engine"
 )
 
-// Server is a ZooKeeper server for one test. Make one with [Run] or [Start]. All methods may be called
-// concurrently, but none from a hook, because hooks run while the server is locked. A method that takes a TB fails that TB; call it
-// from the goroutine of the test. Any other method that fails the test fails the one that was given to [Run], or panics.
+// Server is a ZooKeeper server for one test; [Run] or [Start] creates it. All methods may be called concurrently,
+// but not from a hook, which runs while the server is locked. A method that takes a TB fails that TB; call it from
+// the goroutine of the test. Other methods fail the test that was given to [Run], or panic.
 //
-// Only these methods block: Wait..., Connect, Session, Serve, Close, and the methods that change the tree or end a session. The latter wait for their commit:
-// for the time of [WithCommitLatency], or until a frozen server is thawed.
+// Only these block: Wait..., Connect, Session, Serve, Close, and the methods that change the tree or end a
+// session, until their commit.
 type Server struct {
 	zk   *engine.Server
 	name string // of a member of an ensemble, in what WithVerbose prints

@@ -7,11 +7,9 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Session opens a zksync session to the server and closes it when the test ends,
-// before the server looks for leftovers. It goes over an in-memory connection, so
-// it works inside a synctest bubble; options may override that and anything else.
-// It fails t at once if there is no session within a minute. ZooKeeper sessions that it was told are lost may be left over on
-// the server, because it cannot end them.
+// Session opens a zksync session over a connection in memory, also in a synctest bubble, and closes it when the
+// test ends, before the server looks for leftovers. It fails t at once if there is no session within a minute.
+// Options may override the dialer and the timeout.
 func (s *Server) Session(t TB, opts ...zksync.SessionOption) *zksync.Session {
 	t.Helper()
 	if inBubble() != s.bubble {

@@ -26,11 +26,10 @@ func (s *Server) Snapshot(root string) map[string]Node {
 	return out
 }
 
-// Restore brings the node at root and everything below it back to a snapshot of that root, without a client. Nodes that are not in the
-// snapshot, or are of another kind, are deleted, missing nodes are made, and data, ACLs and sequence numbers are set where they differ. Versions, times and
-// transaction ids go on; watches fire. Ephemeral nodes of the snapshot that are gone stay gone, because their sessions may be gone. Ephemeral
-// nodes that are not in the snapshot are deleted. Each step is a transaction of its own. At the first step that
-// cannot be done it fails the test and stops.
+// Restore brings the node at root and everything below it back to a snapshot of that root, without a client: it
+// deletes, creates and sets what differs, also ACLs and sequence numbers. Versions, times and transaction ids go
+// on; watches fire. Ephemeral nodes are only deleted, because their sessions may be gone. Each step is a
+// transaction of its own. A step that cannot be done fails the test and ends Restore.
 func (s *Server) Restore(root string, snapshot map[string]Node) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -62,7 +61,7 @@ func (s *Server) Restore(root string, snapshot map[string]Node) {
 	}
 }
 
-// sameKind tells whether one node can become the other without being made anew.
+// sameKind tells whether one node can become the other without being created again.
 func sameKind(a, b Node) bool {
 	return a.Container == b.Container && a.TTL == b.TTL && a.Stat.EphemeralOwner == b.Stat.EphemeralOwner
 }

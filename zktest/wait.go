@@ -32,10 +32,10 @@ func (s *Server) nextChange() <-chan struct{} {
 	return s.changed
 }
 
-// WaitFor waits until cond is true. It asks again after every request, every transaction, and every connection that comes or
-// goes, so it neither polls nor misses a state that lasts until the next one. It returns the context's error if
-// that ends first, and an error at once when the server is closed. cond runs on the calling goroutine and may call the server. It should depend only on the server, because
-// no other change makes WaitFor ask again.
+// WaitFor waits until cond is true. It evaluates cond on the calling goroutine after every request, transaction
+// and connection, so it neither polls nor misses a state that lasts until the next one. cond may call the server
+// and should depend on nothing else. WaitFor returns the context's error if that ends first, and an error when the
+// server is closed.
 func (s *Server) WaitFor(ctx context.Context, cond func() bool) error {
 	for {
 		changed := s.nextChange() // before cond, so that no change between the two is lost

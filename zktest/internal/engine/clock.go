@@ -129,7 +129,7 @@ func (c *conn) audible() bool {
 	return (l == nil || l.blockRequests == 0) && c.srv.order.inContact()
 }
 
-// rearm sets the timers anew after the clock has been moved.
+// rearm sets the timers again after the clock has been moved.
 func (s *Server) rearm() {
 	s.runExpiry()
 	if s.reapTimer != nil {
