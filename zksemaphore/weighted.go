@@ -8,77 +8,77 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
+	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/share"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Weighted is a weighted semaphore for many machines, with the methods of x/sync's
-// semaphore.Weighted. Requests are granted in the order in which they queued, so a request
-// for many permits does not starve. Each request is one node on
-// the servers, for any number of permits. The permits of a process that dies are free
-// when its session ends.
+// Weighted is a weighted semaphore for many machines, with the methods of x/sync's semaphore.Weighted. Requests are
+// granted in the order in which they queued, so a request for many permits does not starve. The permits of a process
+// that dies are free when its session ends.
 //
-// Permits bound what all machines share. They protect nothing of this process: unlike a lost hold of a
-// lock, a lost hold of Acquire keeps nobody out.
+// Permits bound what all machines share. They protect nothing of this process: unlike a lost hold of a lock, a lost
+// hold of Acquire keeps no goroutine out.
 //
-// It has two forms, which may be mixed. Acquire, TryAcquire and Release are those of x/sync. AcquireLease and TryAcquireLease
-// return a [zksync.Lease] that tells of a loss, and Do passes one to its function. It is safe for
-// use by many goroutines.
+// It has two forms, which may be mixed. Acquire, TryAcquire and Release are those of x/sync. AcquireLease and
+// TryAcquireLease return a [zksync.Lease] that reports a loss, and Do passes one to its function. It is safe for use by
+// many goroutines.
 type Weighted struct {
-	path    string
-	s       *zksync.Session
-	permits *permits
+	path   string
+	s      *session.Session
+	at     *session.Access
+	g      *share.Unshared // its queue is a directory below the base node, which has the config
+	config *config
 
 	mu    sync.Mutex
 	holds []*hold // through Acquire and TryAcquire, oldest first
 }
 
-// NewWeighted names a semaphore of n permits by the path of its base node. The first process that
-// uses the semaphore stores n there; 0 grants nothing until a Resize. All others must give the same n, or that of the latest
-// Resize; otherwise their first call fails with zksync.ErrMisuse. It also fails so if a semaphore of Curator
-// or kazoo is seen at the path, because that would grant the same permits again. NewWeighted does no I/O. The first call
-// reports a malformed path, n below 0, an option that is not one of a lock, or a nil session as zksync.ErrMisuse.
+// NewWeighted names a semaphore of n permits by a path. The first process that uses it stores n there; 0 grants nothing
+// until a Resize. All others must give the same n, or that of the latest Resize. A path with a semaphore of Curator or
+// kazoo is a misuse: that would grant the same permits again.
 func NewWeighted(s *zksync.Session, path string, n int64, opts ...zksync.Option) *Weighted {
-	return &Weighted{
-		path: path, s: s,
-		permits: newPermits((*session.Session)(s), path, n, session.Options[session.Option](opts)),
+	at := session.NewAccess((*session.Session)(s), path, session.Options[session.Option](opts))
+	if n < 0 {
+		at.Refuse(fmt.Errorf("%w: a semaphore of %d permits; give 0 or more", errs.ErrMisuse, n))
 	}
+	w := &Weighted{
+		path: path, s: (*session.Session)(s), at: at,
+		g: share.NewUnshared(at, queue.PermitQueue, queue.KindPermit), config: newConfig(at.Full(path), at.ACL(), n),
+	}
+	q := w.g.Queue()
+	q.Says, q.Config, q.Policy = true, w.config, w.config.blockers
+	return w
 }
 
 // made is w, which NewWeighted has made. Of a zero or nil value it panics.
 func (w *Weighted) made() *Weighted {
-	if w == nil || w.permits == nil {
+	if w == nil || w.at == nil {
 		panic(errs.Unmade("a Weighted", "NewWeighted"))
 	}
 	return w
 }
 
-// AcquireLease acquires n permits, all at once, and returns their lease. Its
-// Unlock releases them together. It blocks until they are granted or ctx ends. A request for more permits than there are
-// waits until a Resize makes it possible, and keeps no other request waiting.
-//
-// If ctx ends, the error wraps the context's error. A disconnect keeps the place in the queue. After a lost session it
-// queues anew. If the session is closed, the error is zksync.ErrClosed. A call that can never succeed fails with
-// zksync.ErrMisuse, for example with n below 1; it also fails if the servers deny access. After an error no permit is
-// held, and the call's node is removed, as soon as the connection allows. It costs one request if no
-// other holds or waits, and the release one more.
+// AcquireLease acquires n permits, all at once, and returns their lease. Its Unlock releases them together. A request
+// for more permits than there are waits until a Resize makes it possible, and keeps no other request waiting.
 func (w *Weighted) AcquireLease(ctx context.Context, n int64) (*zksync.Lease, error) {
-	l, err := w.made().permits.Acquire(ctx, n, false)
-	return (*zksync.Lease)(l), w.wrap("acquire", err)
+	l, err := w.made().get(ctx, "acquire", n, false)
+	return (*zksync.Lease)(l), err
 }
 
-// TryAcquireLease acquires n permits if that is possible without waiting for other holders and waiters, and returns
-// their lease. Otherwise it fails with zksync.ErrNotAcquired. It blocks for the servers' answers, also for a connection,
-// until ctx ends. Its other errors are those of AcquireLease. It costs two requests if it fails, up to four if it succeeds.
+// TryAcquireLease is AcquireLease, but fails with zksync.ErrNotAcquired if it would have to wait for other holders or
+// waiters.
 func (w *Weighted) TryAcquireLease(ctx context.Context, n int64) (*zksync.Lease, error) {
-	l, err := w.made().permits.Try(ctx, n, false)
-	return (*zksync.Lease)(l), w.wrap("try-acquire", err)
+	l, err := w.made().get(ctx, "try-acquire", n, false)
+	return (*zksync.Lease)(l), err
 }
 
-// Do runs f while holding n permits, and releases them when f returns or panics. It blocks like AcquireLease, then
-// until f returns, then like [zksync.Lease.Unlock]. The context of f ends with ctx, and with the lease (cause
-// zksync.ErrLost). Do returns f's error. If f returned nil and the lease was lost while f ran, Do
-// returns zksync.ErrLost. If the permits cannot be acquired, it returns the error of AcquireLease and does not run f.
+// Do runs f while holding n permits, and releases them when f returns or panics. The context of f ends with ctx, and
+// with the lease (cause zksync.ErrLost). Do returns f's error, or zksync.ErrLost if f returned nil and the lease was
+// lost while f ran.
 func (w *Weighted) Do(ctx context.Context, n int64, f func(ctx context.Context, l *zksync.Lease) error) error {
 	l, err := w.AcquireLease(ctx, n)
 	if err != nil {
@@ -87,37 +87,22 @@ func (w *Weighted) Do(ctx context.Context, n int64, f func(ctx context.Context, 
 	return (*lease.Lease)(l).Scope(ctx, func(ctx context.Context) error { return f(ctx, l) })
 }
 
-// Acquire acquires n permits. It blocks and fails like AcquireLease, and costs its requests. As in x/sync, n of 0 succeeds
-// at once, and n below 0 panics.
+// Acquire acquires n permits, for Release. As in x/sync, n of 0 succeeds at once, and n below 0 panics.
 func (w *Weighted) Acquire(ctx context.Context, n int64) error {
 	checkSign(n)
 	if n == 0 {
 		return ctx.Err()
 	}
-	l, err := w.made().permits.Acquire(ctx, n, true)
-	if err == nil {
-		w.held(l, n)
-	}
-	return w.wrap("acquire", err)
+	return w.made().hold(ctx, "acquire", n)
 }
 
-// TryAcquire acquires n permits if that is possible without waiting for other holders and waiters, and reports whether it
-// did. It blocks for the servers' answers, at most a third of
-// the session timeout. It reports false at once without a connection, and if the session is closed meanwhile. It
-// panics with a *zksync.Error if the session was closed before or the call can never succeed,
-// and as in x/sync if n is below 0. It costs two requests if it fails, up to four if it succeeds.
+// TryAcquire acquires n permits, for Release, if that is possible without waiting for other holders and waiters, and
+// reports whether it did. It waits for the servers' answers at most a third of the session timeout, and reports false
+// at once without a connection. It panics with a *zksync.Error if the session was closed before or the call can never
+// succeed, and as in x/sync if n is below 0.
 func (w *Weighted) TryAcquire(n int64) bool {
 	checkSign(n)
-	if n == 0 {
-		return true
-	}
-	return (*session.Session)(w.made().s).Briefly(func(ctx context.Context) error {
-		l, err := w.permits.Try(ctx, n, true)
-		if err == nil {
-			w.held(l, n)
-		}
-		return w.wrap("try-acquire", err)
-	})
+	return n == 0 || w.made().s.Briefly(func(ctx context.Context) error { return w.hold(ctx, "try-acquire", n) })
 }
 
 // checkSign panics with x/sync's words if n is negative, before anything else.
@@ -127,50 +112,94 @@ func checkSign(n int64) {
 	}
 }
 
-func (w *Weighted) held(l *lease.Lease, n int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.holds = append(w.holds, &hold{lease: l, n: n})
+// get acquires a lease of n permits; as "try-acquire" it does not wait for others. A request for more than there are
+// waits outside the queue until there are enough, so it delays no other request.
+func (w *Weighted) get(ctx context.Context, op string, n int64, dropIn bool) (l *lease.Lease, err error) {
+	q := w.request(n)
+	switch err = w.at.Misuse(); {
+	case err != nil:
+	case n <= 0:
+		err = fmt.Errorf("%w: %d permits asked for", errs.ErrMisuse, n)
+	case op == "try-acquire":
+		l, err = w.g.Get(ctx, dropIn, q.Try)
+	default:
+		l, err = w.g.Get(ctx, dropIn, func(ctx context.Context, lost func(*queue.Ticket)) (*queue.Ticket, error) {
+			for {
+				t, err := q.Obtain(ctx, lost)
+				if !errors.Is(err, queue.ErrTooBig) {
+					return t, err
+				}
+				if err := w.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error { return w.config.await(ctx, e, n) }); err != nil {
+					return nil, err
+				}
+			}
+		})
+	}
+	return l, errs.Wrap(op, w.path, err)
 }
 
-// Resize changes the number of permits, for all present and later users of the semaphore; 0 pauses them. With more permits the waiters that
-// fit now are granted. Fewer permits take nothing away from holders, and no waiter is granted until the
-// entries ahead of it in the queue have released enough. A holder behind a
-// waiter was granted when there were more permits. So the waiter's turn had come by then, also if it learns of that
-// only after the Resize, and that holder does not count. Of several Resizes at the same time the one that is
-// applied last counts; one that the servers refuse because of another counts as applied just before that.
+// request is the queue of a request for n permits.
+func (w *Weighted) request(n int64) *queue.Queue {
+	q := *w.g.Queue()
+	q.Weight = n
+	return &q
+}
+
+// Resize changes the number of permits, for all present and later users of the semaphore; 0 pauses them. With more
+// permits the waiters that fit now are granted. Fewer take nothing away from holders, and no waiter is granted until the
+// entries ahead of it have released enough.
 //
-// It blocks for the servers' answers, until ctx ends. A disconnect delays it; in a new session it goes on. A Resize whose
-// answer was lost is applied again, unless the semaphore has that number by then. If the semaphore has that number
-// already, Resize waits until this server has caught up. If the session is closed, the error is zksync.ErrClosed. It costs a few
-// requests.
+// A waiter whose turn came before the Resize is granted, also if it hears of its turn later. Of several Resizes at the
+// same time the one that is applied last counts. A Resize whose answer was lost is applied again, unless the semaphore
+// has that number by then.
 func (w *Weighted) Resize(ctx context.Context, n int64) error {
-	return w.made().wrap("resize", w.permits.Resize(ctx, n))
+	return w.made().in(ctx, "resize", func(ctx context.Context, e *zkconn.Epoch) error {
+		if n < 0 {
+			return fmt.Errorf("%w: %d permits; give 0 or more", errs.ErrMisuse, n)
+		}
+		return w.config.resize(ctx, e, n)
+	})
 }
 
-// Available is the number of permits that are not held, as the leader knew it at some instant of
-// the call. A request for as many may have to wait, behind a request for more.
-// After a Resize to fewer it is 0 as long as one request does not fit, because that may
-// be a hold from before. It blocks for the servers' answers, until ctx ends. Without a connection it waits; in a new session it asks
-// again. If the session is closed, the error is zksync.ErrClosed. It costs three requests.
-func (w *Weighted) Available(ctx context.Context) (int64, error) {
-	n, err := w.made().permits.Available(ctx)
-	return n, w.wrap("list", err)
+// Available is the number of permits that are not held, as the leader knew it at some instant of the call. A request for
+// as many may have to wait, behind a request for more. After a Resize to fewer it is 0 as long as one request does not
+// fit, because that may be a hold from before.
+func (w *Weighted) Available(ctx context.Context) (free int64, err error) {
+	err = w.made().in(ctx, "list", func(ctx context.Context, e *zkconn.Epoch) error {
+		if err := record.Synced(ctx, e, w.g.Queue().Dir); err != nil {
+			return err
+		}
+		r, err := w.config.learn(ctx, e)
+		if err != nil {
+			return err
+		}
+		entries, err := w.g.Queue().List(ctx, e)
+		free = r.free(entries)
+		return err
+	})
+	return free, err
 }
 
 // Contenders lists the holders and the waiters of permits, in order: see [zksync.Contenders].
-func (w *Weighted) Contenders(ctx context.Context) ([]zksync.Contender, error) {
-	list, err := w.made().permits.Contenders(ctx)
-	return list, w.wrap("list", err)
+func (w *Weighted) Contenders(ctx context.Context) (list []zksync.Contender, err error) {
+	err = w.made().in(ctx, "list", func(ctx context.Context, e *zkconn.Epoch) error {
+		r, err := w.config.learn(ctx, e)
+		if err == nil {
+			list, err = w.g.Queue().Contenders(ctx, e, r.Now())
+		}
+		return err
+	})
+	return list, err
+}
+
+// in runs f in the present session, and again in the next one if that session ends.
+func (w *Weighted) in(ctx context.Context, op string, f func(context.Context, *zkconn.Epoch) error) error {
+	err := w.at.Misuse()
+	if err == nil {
+		err = w.at.In(ctx, f)
+	}
+	return errs.Wrap(op, w.path, err)
 }
 
 // String names the semaphore for messages.
 func (w *Weighted) String() string { return fmt.Sprintf("semaphore %s", w.made().path) }
-
-func (w *Weighted) wrap(op string, err error) error {
-	var e *zksync.Error
-	if err == nil || errors.As(err, &e) {
-		return err
-	}
-	return &zksync.Error{Op: op, Path: w.path, Err: err}
-}

@@ -71,9 +71,11 @@ func (t *Ticket) round(ctx context.Context, ev *events, known *view) (v view, er
 		v = *known
 	}
 	if c := t.queue.Config; c != nil {
-		if err := t.follow(ctx, c, ev); err != nil {
+		w, err := c.Follow(ctx, t.Epoch, t.Entry.Weight, ev.resume)
+		if err != nil {
 			return v, err
 		}
+		ev.watches = append(ev.watches, w)
 	}
 	if v, err = t.resume(ctx, v); err != nil {
 		return v, err
@@ -186,32 +188,6 @@ func (t *Ticket) mayBeNext(v view) bool {
 		leaving = leaving[:1]
 	}
 	return !v.more && len(t.blockers(withoutEntries(v.ahead, leaving))) == 0
-}
-
-// follow ends the round when the config changes. If the config has changed already since it was
-// learned, follow reads it again, and fails if the entry no longer fits. A change after that read ends the round.
-func (t *Ticket) follow(ctx context.Context, c Config, ev *events) error {
-	for pace := (node.Pace{Free: 1}); ; {
-		w, changed, err := c.Follow(ctx, t.Epoch, ev.resume)
-		if w != nil {
-			ev.watches = append(ev.watches, w)
-		}
-		if err != nil || !changed {
-			return err
-		}
-		if err := c.Learn(ctx, t.Epoch); err != nil {
-			return err
-		}
-		if !c.Fits(t.Entry.Weight) {
-			return ErrTooBig
-		}
-		if w != nil {
-			return nil
-		}
-		if err := pace.Rest(ctx, t.Epoch); err != nil {
-			return err
-		}
-	}
 }
 
 // released reports whether the blocker said that it held and has left. Nobody was ahead of it then.

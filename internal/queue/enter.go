@@ -20,11 +20,8 @@ func (q *Queue) enter(ctx context.Context, e *zkconn.Epoch, old *Ticket) (*Ticke
 		return t, err
 	}
 	for pace := (node.Pace{}); ; {
-		if err := c.Learn(ctx, e); err != nil {
+		if _, err := c.Learn(ctx, e, q.Weight); err != nil {
 			return nil, err
-		}
-		if !c.Fits(q.Weight) {
-			return nil, ErrTooBig
 		}
 		t, first, err := q.enterOnce(ctx, e, nil)
 		if first {
@@ -32,9 +29,6 @@ func (q *Queue) enter(ctx context.Context, e *zkconn.Epoch, old *Ticket) (*Ticke
 		}
 		if !errors.As(err, new(*node.Refused)) {
 			return t, err
-		}
-		if err := c.Refused(ctx, e); err != nil {
-			return nil, err
 		}
 		if err := pace.Rest(ctx, e); err != nil {
 			return nil, err

@@ -248,41 +248,31 @@ func (q *Queue) acquire(ctx context.Context, lost func(*Ticket), pace node.Pace,
 }
 
 // Config is a value on which all contenders must agree and that may change: the number of permits.
-// A Config belongs to one request. Its value is kept in a node of which the queue knows nothing.
+// Its value is kept in a node of which the queue knows nothing.
 type Config interface {
-	// Learn makes sure that the value is known in e.
-	Learn(ctx context.Context, e *zkconn.Epoch) error
-	// Fits reports whether an entry of this weight can be granted at all, as far as the value is known.
-	Fits(weight int64) bool
-	// Check returns the operations with which the transaction that makes an entry begins. They fail if the value is not
-	// what was learned. If they do not check that, the value counts as not known from then on, and grants nothing.
+	// Learn returns the policy under the present value. It reads the value if a change may have come since the last read. It
+	// fails with ErrTooBig if an entry of this weight cannot be granted.
+	Learn(ctx context.Context, e *zkconn.Epoch, weight int64) (Policy, error)
+	// Follow is Learn for a waiter: changed is called when the value changes after that.
+	Follow(ctx context.Context, e *zkconn.Epoch, weight int64, changed func()) (*zkconn.Watch, error)
+	// Check returns the operations with which the transaction that makes an entry begins. If they are refused, Learn comes first again.
 	Check() []any
 	// Founded is called after the first entry since a directory was made. If it fails, that entry is given up.
 	Founded(ctx context.Context, e *zkconn.Epoch) error
-	// Now reads the value, and returns the policy under it, which holds at the read and perhaps no longer.
-	Now(ctx context.Context, e *zkconn.Epoch) (Policy, error)
-	// Refused is called when a Check failed. It makes the next Learn read the value anew.
-	Refused(ctx context.Context, e *zkconn.Epoch) error
-	// Follow registers told, which is called when the value changes. It also reports
-	// whether the value has changed since Learn; the next Learn then reads it anew.
-	Follow(ctx context.Context, e *zkconn.Epoch, told func()) (w *zkconn.Watch, changed bool, err error)
 }
 
-// blockersNow is who is in the way of an entry, after a listing of the entries ahead of it. A config that may have changed is read
+// blockersNow lists the entries in the way of self, after a listing of the entries ahead. A config that may have changed is read
 // after the listing. So what it grants was true at the read, however soon others change the config again: entries ahead only
 // leave, so no others were there at the read than the listing shows.
 func (q *Queue) blockersNow(ctx context.Context, e *zkconn.Epoch, ahead []Entry, self Entry) ([]Entry, error) {
 	if q.Config == nil {
 		return q.blockers(ahead, self), nil
 	}
-	now, err := q.Config.Now(ctx, e)
-	if err == nil && !q.Config.Fits(self.Weight) {
-		err = ErrTooBig
-	}
+	policy, err := q.Config.Learn(ctx, e, self.Weight)
 	if err != nil {
 		return nil, err
 	}
-	return now(ahead, self), nil
+	return policy(ahead, self), nil
 }
 
 // ErrTooBig means that an entry asks for more than there is.

@@ -35,17 +35,14 @@ func TestALossIsToldOnce(t *testing.T) {
 // agreed is a config on which all agree for ever.
 type agreed struct{}
 
-func (agreed) Learn(context.Context, *zkconn.Epoch) error   { return nil }
-func (agreed) Fits(int64) bool                              { return true }
-func (agreed) Check() []any                                 { return []any{&zk.CheckVersionRequest{Path: dir, Version: -1}} }
-func (agreed) Founded(context.Context, *zkconn.Epoch) error { return nil }
-func (agreed) Refused(context.Context, *zkconn.Epoch) error { return nil }
-func (agreed) Now(context.Context, *zkconn.Epoch) (queue.Policy, error) {
+func (agreed) Learn(context.Context, *zkconn.Epoch, int64) (queue.Policy, error) {
 	return queue.WeightedPolicy(1), nil
 }
-func (agreed) Follow(context.Context, *zkconn.Epoch, func()) (*zkconn.Watch, bool, error) {
-	return nil, false, nil
+func (agreed) Follow(ctx context.Context, e *zkconn.Epoch, _ int64, _ func()) (*zkconn.Watch, error) {
+	return e.Watch(ctx, dir, func(zkconn.Event) {})
 }
+func (agreed) Check() []any                                 { return []any{&zk.CheckVersionRequest{Path: dir, Version: -1}} }
+func (agreed) Founded(context.Context, *zkconn.Epoch) error { return nil }
 
 func TestATicketIsGivenUpForOneUnderAConfig(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -70,7 +67,10 @@ type lastMoment struct {
 	end context.CancelFunc
 }
 
-func (c lastMoment) Learn(context.Context, *zkconn.Epoch) error { c.end(); return zkconn.ErrOver }
+func (c lastMoment) Learn(context.Context, *zkconn.Epoch, int64) (queue.Policy, error) {
+	c.end()
+	return nil, zkconn.ErrOver
+}
 
 func TestNoTicketWithoutAnErrorIfTheContextEndsWithTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -28,6 +28,10 @@ type Terms[T any] struct {
 	First func() (T, []string)
 	// Check returns an error if this process must not use the record of these terms.
 	Check func(t T) error
+	// Beside returns an error if another program uses the base node. It is asked when that has no data, or more than
+	// one child. Without data the base node gets the first ones then; if Beside is nil, that is a misuse. It is for a base
+	// node that is not named by the type.
+	Beside func(ctx context.Context, e *zkconn.Epoch) error
 
 	mu    sync.Mutex
 	known *Version[T] // the newest that this object has read or written; nil before the first
@@ -141,7 +145,8 @@ func (t *Terms[T]) Peek(ctx context.Context, e *zkconn.Epoch) (v Version[T], the
 	return v, there, err
 }
 
-// peek is Peek. Without a base node that is named by the type, it also returns what unused does.
+// peek is Peek. Without a base node that is named by the type, it also returns what unused does; of a base node
+// without data, the Stat.
 func (t *Terms[T]) peek(ctx context.Context, e *zkconn.Epoch) (v Version[T], there bool, path zkconn.Content, err error) {
 	data, stat, err := e.Get(ctx, t.Base)
 	switch {
@@ -153,10 +158,16 @@ func (t *Terms[T]) peek(ctx context.Context, e *zkconn.Epoch) (v Version[T], the
 		return v, false, path, err
 	case err != nil:
 		return v, false, path, err
+	case len(data) == 0 && t.Beside != nil:
+		return v, false, zkconn.Content{Stat: stat}, t.Beside(ctx, e)
 	case !decode(data, &v.T, t.Keys):
 		return v, false, path, t.foreign(ctx, e, data)
 	}
-	if err := t.Check(v.T); err != nil {
+	err = t.Check(v.T)
+	if err == nil && t.Beside != nil && stat.NumChildren > 1 {
+		err = t.Beside(ctx, e)
+	}
+	if err != nil {
 		return v, false, path, err
 	}
 	v.Number, v.Founded, v.Written = stat.Version, stat.Czxid, stat.Mtime
@@ -179,8 +190,11 @@ func (t *Terms[T]) found(ctx context.Context, e *zkconn.Epoch, path zkconn.Conte
 	first, nodes := t.First()
 	var ops []any
 	above := node.NewDirs(parent(t.Base), t.ACL)
-	switch written := path.Stat != nil; {
-	case written:
+	base := any(&zk.CreateRequest{Path: t.Base, Data: Encode(first), Acl: t.ACL})
+	switch there := path.Stat != nil; {
+	case there && !t.named():
+		base, above = &zk.SetDataRequest{Path: t.Base, Data: Encode(first), Version: path.Stat.Version}, node.NewDirs("", nil)
+	case there:
 		// It writes what is there already. So of two types that are made at the same time, one is refused, and looks
 		// again; and so is one that is made while a lock is taken there, which also writes to the path.
 		ops = append(ops, &zk.SetDataRequest{Path: parent(t.Base), Data: path.Data, Version: path.Stat.Version})
@@ -188,7 +202,7 @@ func (t *Terms[T]) found(ctx context.Context, e *zkconn.Epoch, path zkconn.Conte
 	case t.named():
 		above.Miss() // of two types that make the path at the same time, one is refused
 	}
-	ops = append(ops, &zk.CreateRequest{Path: t.Base, Data: Encode(first), Acl: t.ACL})
+	ops = append(ops, base)
 	for _, path := range nodes {
 		ops = append(ops, &zk.CreateRequest{Path: path, Acl: t.ACL})
 	}

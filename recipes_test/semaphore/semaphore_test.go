@@ -320,8 +320,7 @@ func TestAcceptance115AWaiterForAPermitListsOnceWhereItDoesNotKnow(t *testing.T)
 	})
 }
 
-// Everybody knows the number from the first use on; an entry is made only under the one
-// that is true then.
+// All know the number from the first use on; an entry that was made under an old number grants nothing.
 func TestAnEntryIsNeverMadeUnderOldTerms(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		w := sems(v, 2, 2)
