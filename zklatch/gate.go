@@ -14,42 +14,43 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Gate is open or closed. All Gates with the same path are one. A gate that was never closed is open. It stays
-// closed when the process that closed it ends. For example, batch jobs may wait at it while a database is
-// moved. It is safe for use by many goroutines.
+// Gate is open or closed. All Gates with the same path are one. A gate that was never closed is open. It stays closed when
+// the process that closed it ends. For example, batch jobs may wait at it while a database is moved. It is safe for use by
+// many goroutines.
 type Gate struct {
-	path string
-	at   *session.Access
+	at *session.Access
 }
 
-// NewGate names a gate by the path of a directory of its own, which is created when it is first needed. It does
-// no I/O. The first call reports a malformed path, a nil session, or one of the options WithHandover,
-// WithLinger, WithMaxHold and WithAsyncUnlock as zksync.ErrMisuse.
+// NewGate names a gate by the path of a directory of its own, which is created when it is first needed. It does no I/O. The
+// first call reports a malformed path, a nil session, or an option that does not apply as zksync.ErrMisuse.
 func NewGate(s *zksync.Session, path string, opts ...zksync.Option) *Gate {
-	return &Gate{path: path, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...).Of(layout.Gate)}
+	return &Gate{session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...).Of(layout.Gate)}
 }
 
-// made is g, which NewGate has made. Of a zero or nil value it panics.
-func (g *Gate) made() *Gate {
+// run is Run of the access of a gate that NewGate has made.
+func (g *Gate) run(ctx context.Context, op string, f func(context.Context, *zkconn.Epoch) error) error {
 	if g == nil || g.at == nil {
 		panic(errs.Unmade("a Gate", "NewGate"))
 	}
-	return g
+	return g.at.Run(ctx, op, f)
 }
 
-// Close closes the gate. If the gate is closed already, it changes nothing.
-//
-// It blocks until the servers confirm or ctx ends. If ctx ends, the error wraps the context's error, and it is
-// unknown whether the gate was closed. Disconnects and lost sessions delay it. A request whose answer is lost is sent
-// again, so until Close returns it may close a gate that was opened after Close began. After Close has returned, this
-// can happen only if the first request waits in a server that was paused, and the session, which has moved to another
-// server meanwhile, moves back to it. If the session is closed, the error is zksync.ErrClosed. It costs one request.
+// dir is the directory of the gate.
+func (g *Gate) dir() string { return g.at.Full(g.at.Path) }
+
+// node exists while the gate is closed. Waiters watch its deletion, not the creation of a node that would exist while
+// the gate is open: a watch of a node that may never come would stay on the servers for ever.
+func (g *Gate) node() string { return g.dir() + "/closed" }
+
+// Close closes the gate. If the gate is closed already, it changes nothing. If ctx ends, it is unknown whether the gate was
+// closed. A request whose answer is lost is sent again, so until Close returns it may close a gate that was opened after
+// Close began; docs/guarantees.md names the one case in which that happens later. It costs one request.
 func (g *Gate) Close(ctx context.Context) error {
-	return errs.Wrap("close", g.made().path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	return g.run(ctx, "close", func(ctx context.Context, e *zkconn.Epoch) error {
 		missing := false
 		return record.Insist(ctx, e, func() error {
-			if missing { // made after the pause: until there is the node, somebody may remove it, as it is empty
-				if err := node.MakeDir(ctx, e, g.at.Full(g.path), g.at.ACL()); err != nil {
+			if missing { // created after the pause: until there is the node, the directory is empty and may be removed
+				if err := node.MakeDir(ctx, e, g.dir(), g.at.ACL()); err != nil {
 					return err
 				}
 			}
@@ -63,17 +64,16 @@ func (g *Gate) Close(ctx context.Context) error {
 			}
 			return err
 		})
-	}))
+	})
 }
 
-// Open opens the gate, and all who wait at it continue. If the gate is open already, it changes nothing. It opens
-// what an earlier Close has closed, and never undoes a later Close, also if its requests are lost or delayed. It
-// blocks and fails like Close. It costs two requests, one if the gate is open.
+// Open opens the gate, and all waiters continue. If the gate is open already, it changes nothing. It opens what an earlier
+// Close has closed, and never undoes a later Close, also if its requests are lost or delayed. It costs two requests, one
+// if the gate is open.
 func (g *Gate) Open(ctx context.Context) error {
-	// In a later session marked tells which node was to be deleted: its czxid is at
-	// most marked. 0 means that none was marked.
+	// In a later session marked shows which node was to be deleted: its czxid is at most marked. 0 means that none was.
 	marked := int64(0)
-	return errs.Wrap("open", g.made().path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	return g.run(ctx, "open", func(ctx context.Context, e *zkconn.Epoch) error {
 		// The session of the mark has ended. Either the node was deleted, or only the mark went with its session. A
 		// newer node is of a later Close, which must stay.
 		if marked != 0 {
@@ -89,16 +89,16 @@ func (g *Gate) Open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// The marked node was there when the mark was made, so its czxid is at most that of the newest transaction
-		// that this session knows now. A node of a Close after the delete is newer.
+		// The marked node was there when the mark was made, so its czxid is at most the newest zxid that this session
+		// knows now. A node of a Close after the delete is newer.
 		marked = e.Seen()
 		return record.DeleteMarked(ctx, e, g.node(), id)
-	}))
+	})
 }
 
 // closedAt is the zxid of the Close that closed the gate, 0 if the gate is open.
 func (g *Gate) closedAt(ctx context.Context, e *zkconn.Epoch) (int64, error) {
-	if err := record.Synced(ctx, e, g.at.Full(g.path)); err != nil {
+	if err := record.Synced(ctx, e, g.dir()); err != nil {
 		return 0, err
 	}
 	st, closed, err := e.Exists(ctx, g.node())
@@ -108,34 +108,27 @@ func (g *Gate) closedAt(ctx context.Context, e *zkconn.Epoch) (int64, error) {
 	return st.Czxid, nil
 }
 
-// Wait returns when the gate is open: at once, or when it is opened. It also returns if the gate was opened and
-// closed again meanwhile. It blocks until then or until ctx ends (the error wraps the context's error). It waits
-// through disconnects and lost sessions. If the session is closed, the error is zksync.ErrClosed. It costs two
+// Wait returns when the gate is open: at once, or when it is opened, also if it is closed again meanwhile. It costs two
 // requests, three while the path does not exist, and none when the gate is opened.
 func (g *Gate) Wait(ctx context.Context) error {
 	began := int64(0) // if the node is newer than this, the gate has been open since Wait began
-	return errs.Wrap("wait", g.made().path, g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		if err := record.Synced(ctx, e, g.at.Full(g.path)); err != nil {
+	return g.run(ctx, "wait", func(ctx context.Context, e *zkconn.Epoch) error {
+		if err := record.Synced(ctx, e, g.dir()); err != nil {
 			return err
 		}
 		if began == 0 {
 			began = e.Seen()
 		}
 		return record.UntilGone(ctx, e, g.node(), began, nil)
-	}))
+	})
 }
 
-// IsClosed reports whether the gate is closed, as the leader of the servers knew it at some instant of the call. It
-// blocks for the servers' answers, and fails like Wait.
+// IsClosed reports whether the gate is closed, as the leader of the servers knew it at some instant of the call.
 func (g *Gate) IsClosed(ctx context.Context) (closed bool, err error) {
-	err = g.made().at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	err = g.run(ctx, "is-closed", func(ctx context.Context, e *zkconn.Epoch) error {
 		at, err := g.closedAt(ctx, e)
 		closed = at != 0
 		return err
 	})
-	return closed, errs.Wrap("is-closed", g.path, err)
+	return closed, err
 }
-
-// node exists while the gate is closed. Waiters watch its deletion, not the creation of a node that would exist while
-// the gate is open: a watch of a node that may never come would stay on the servers for ever.
-func (g *Gate) node() string { return g.at.Full(g.path) + "/closed" }

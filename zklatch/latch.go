@@ -1,3 +1,5 @@
+// Package zklatch lets processes wait for an event, once or from time to time: a [Latch] opens when a number of events has
+// been counted; a [Gate] is closed and opened by its users.
 package zklatch
 
 import (
@@ -20,22 +22,14 @@ import (
 
 // Latch opens when a number of events has been counted, in any processes, and stays open: java.util.concurrent's
 // CountDownLatch for many machines. It cannot be closed again: use a new path, and remove the old one with everything
-// below it. It is safe for use by many goroutines.
+// below it; that does not open it. It is safe for use by many goroutines.
 //
-// An event costs one request. The last event costs one more, which opens the latch. A wait costs two. An object that
-// has found the latch open sends no more requests. The first use of a path costs a few requests more, to create it.
-//
-// A process that counts events needs the permission to write, or CountDown fails with zk.ErrNoAuth.
-//
-// The removal of the nodes of a latch does not open it: a Wait that is told of the removal fails
-// with zksync.ErrBroken. A Wait without a connection is not told of it: it then waits for a new
-// latch, of which no event has been counted.
+// An event costs one request, the last one two. A wait costs two. An object that has found the latch open sends no more
+// requests. The first use of a path costs a few more, to create it.
 type Latch struct {
-	path      string
 	total     int
 	ephemeral bool
 	at        *session.Access
-	misuse    error
 	terms     record.Terms[terms]
 
 	mu      sync.Mutex
@@ -52,8 +46,8 @@ type terms struct {
 	Open  bool `json:"open,omitempty"`
 }
 
-// errRemoved is the error when a latch has lost nodes that only a removal by hand deletes.
-var errRemoved = fmt.Errorf("%w: somebody has removed nodes of the latch", zksync.ErrBroken)
+// errRemoved is the error when a latch has lost nodes that only another program deletes.
+var errRemoved = fmt.Errorf("%w: nodes of the latch were removed externally", zksync.ErrBroken)
 
 // option is an option that only New takes.
 type option struct {
@@ -68,37 +62,41 @@ func WithEphemeral() zksync.Option {
 	return option{session.Misplaced("WithEphemeral"), func(l *Latch) { l.ephemeral = true }}
 }
 
-// New names a latch of total events by a path of its own, which is created when it is first needed. The first process
-// that uses the latch stores total there. All others must give the same total; otherwise their first call fails with
-// zksync.ErrMisuse. A latch of 0 events is open. New does no I/O. The first call reports a malformed path, a total below 0, a nil session, or one
-// of the options WithHandover, WithLinger, WithMaxHold and WithAsyncUnlock as zksync.ErrMisuse.
+// New names a latch of total events by a path of its own, which is created when it is first needed. All users of the path
+// must give the same total. A latch of 0 events is open. New does no I/O. The first call reports another total, one below 0,
+// a malformed path, a nil session, or an option that does not apply as zksync.ErrMisuse.
 func New(s *zksync.Session, path string, total int, opts ...zksync.Option) *Latch {
 	own, rest := session.Own[option](opts)
-	l := &Latch{path: path, total: total, at: session.NewAccess((*session.Session)(s), path, rest).Without(session.OfHolds...)}
+	l := &Latch{total: total, at: session.NewAccess((*session.Session)(s), path, rest).Without(session.OfHolds...)}
 	for _, o := range own {
 		o.set(l)
 	}
-	l.misuse = l.at.Misuse()
-	if l.misuse == nil && total < 0 {
-		l.misuse = fmt.Errorf("%w: a latch of %d events; give 0 or more", zksync.ErrMisuse, total)
+	if total < 0 {
+		l.at.Refuse(fmt.Errorf("%w: a latch of %d events; give 0 or more", zksync.ErrMisuse, total))
 	}
-	if l.misuse == nil {
+	if l.at.Misuse() == nil {
 		l.terms.Base, l.terms.ACL, l.terms.Type, l.terms.Keys = l.at.Full(path), l.at.ACL(), layout.Latch, []string{"total"}
-		l.terms.First = l.first
-		l.terms.Check = l.check
+		l.terms.First = func() (terms, []string) {
+			if total == 0 {
+				return terms{Open: true}, []string{l.counts()}
+			}
+			return terms{Total: total}, []string{l.counts(), l.closed()}
+		}
+		l.terms.Check = func(t terms) error {
+			if t.Total != total {
+				return fmt.Errorf("%w: the number of events of the latch is %d, not %d; use the same number everywhere",
+					zksync.ErrMisuse, t.Total, total)
+			}
+			return nil
+		}
 	}
 	return l
 }
 
-// first is what the first process that uses the latch makes.
-func (l *Latch) first() (terms, []string) {
-	if l.total == 0 {
-		return terms{Open: true}, []string{l.counts()}
-	}
-	return terms{Total: l.total}, []string{l.counts(), l.closed()}
-}
+func (l *Latch) counts() string { return l.terms.Base + "/counts" }
+func (l *Latch) closed() string { return fmt.Sprintf("%s/closed-of-%d", l.terms.Base, l.total) }
 
-// made is l, which New has made. Of a zero or nil value it panics.
+// made is l, which New has made. It panics with a zero or nil value.
 func (l *Latch) made() *Latch {
 	if l == nil || l.at == nil {
 		panic(errs.Unmade("a Latch", "New"))
@@ -106,47 +104,25 @@ func (l *Latch) made() *Latch {
 	return l
 }
 
-// check refuses a latch of another total.
-func (l *Latch) check(t terms) error {
-	if t.Total != l.total {
-		return fmt.Errorf("%w: the number of events of the latch is %d, not %d; use the same number everywhere",
-			zksync.ErrMisuse, t.Total, l.total)
-	}
-	return nil
-}
-
-func (l *Latch) counts() string { return l.terms.Base + "/counts" }
-func (l *Latch) closed() string { return fmt.Sprintf("%s/closed-of-%d", l.terms.Base, l.total) }
-
-// in runs f in the present session, and again in the next one if that session ends. If this object knows
-// that the latch is open, it does not run f.
-func (l *Latch) in(ctx context.Context, op string, f func(context.Context, *zkconn.Epoch) error) error {
-	if l.misuse != nil {
-		return errs.Wrap(op, l.path, l.misuse)
-	}
-	if l.isKnown() {
-		f = func(context.Context, *zkconn.Epoch) error { return nil }
-	}
-	return errs.Wrap(op, l.path, l.at.In(ctx, f))
-}
-
-// CountDown counts one event, exactly once. It does not wait for other events. A count after the latch has
-// opened changes nothing and leaves no node.
-//
-// It blocks until the servers confirm or ctx ends. If ctx ends, the error wraps the context's error, and
-// the event may have been counted. Disconnects and lost sessions delay it. If the session is closed, the
-// error is zksync.ErrClosed. If somebody has removed nodes of the latch, it is zksync.ErrBroken. If the
-// latch is one of another total, or the base node is not that of a latch, it is zksync.ErrMisuse. It
-// costs one request; the last event costs two.
-func (l *Latch) CountDown(ctx context.Context) error {
-	event := newEvent()
-	return l.made().in(ctx, "count-down", func(ctx context.Context, e *zkconn.Epoch) error {
-		return l.countDown(ctx, e, event)
+// run is Run of the access. If this object knows that the latch is open, it does not run f.
+func (l *Latch) run(ctx context.Context, op string, f func(context.Context, *zkconn.Epoch) error) error {
+	return l.made().at.Run(ctx, op, func(ctx context.Context, e *zkconn.Epoch) error {
+		if l.isKnown() {
+			return nil
+		}
+		return f(ctx, e)
 	})
 }
 
-// newEvent names the node of an event. The name has no sequence number, so all requests for the event
-// make one node, in any number of sessions.
+// CountDown counts one event, exactly once. After the latch has opened it changes nothing and leaves no node. If ctx ends,
+// the event may have been counted. If nodes of the latch were removed externally, the error is zksync.ErrBroken.
+func (l *Latch) CountDown(ctx context.Context) error {
+	event := newEvent()
+	return l.run(ctx, "count-down", func(ctx context.Context, e *zkconn.Epoch) error { return l.countDown(ctx, e, event) })
+}
+
+// newEvent names the node of an event. The name has no sequence number, so all requests for the event make one node, in any
+// number of sessions.
 func newEvent() string { return node.Prefix(node.NewUUID()) + "-count" }
 
 // countDown counts the event, unless the latch is open, and opens the latch if that was the last event.
@@ -159,7 +135,7 @@ func (l *Latch) countDown(ctx context.Context, e *zkconn.Epoch, event string) er
 			if err = l.open(ctx, e, event); !errors.Is(err, record.ErrAgain) {
 				return err
 			}
-		case record.RefusedAt(err, 0, zk.ErrNoNode): // the latch is open, or nobody has used it
+		case record.RefusedAt(err, 0, zk.ErrNoNode): // the latch is open, or there is none yet
 			if open, err := l.isOpen(ctx, e, &founded); open || err != nil {
 				return err
 			}
@@ -184,17 +160,15 @@ func (l *Latch) count(ctx context.Context, e *zkconn.Epoch, event string) (n int
 	res, err := record.Transact(ctx, e,
 		&zk.CheckVersionRequest{Path: l.closed(), Version: -1},
 		&zk.CreateRequest{Path: path, Data: l.at.Owner(), Acl: l.at.ACL(), Flags: flags},
-		&zk.SetDataRequest{Path: l.counts(), Version: -1}) // its Stat tells how many events there are
-	if err == nil && len(res) > 2 && res[2].Stat != nil {
+		&zk.SetDataRequest{Path: l.counts(), Version: -1}) // its Stat shows how many events there are
+	switch {
+	case err == nil && len(res) > 2 && res[2].Stat != nil:
 		return int(res[2].Stat.NumChildren), nil
-	}
-	if err != nil && !record.RefusedAt(err, 1, zk.ErrNodeExists) {
+	case err != nil && !record.RefusedAt(err, 1, zk.ErrNodeExists):
 		return 0, err
-	}
-	if l.ephemeral {
-		// The node may be of an earlier session. Then it goes with that session, and this call waits
-		// for that. It does not delete the node: a delete that is applied late would also remove the
-		// next node of that name, which is to stay.
+	case l.ephemeral:
+		// The node may be of an earlier session. Then it goes with that session, and this call waits for that. It does
+		// not delete the node: a delete that is applied late would also remove the next node of that name.
 		st, there, err := e.Exists(ctx, path)
 		if err != nil {
 			return 0, err
@@ -216,11 +190,11 @@ func (l *Latch) counted(ctx context.Context, e *zkconn.Epoch) (int, error) {
 }
 
 // open opens the latch to which the event belongs. Several processes may try. The transaction writes to the base node
-// that the latch is open, and changes and then deletes the node that all wait for. So an event that this node was
-// changed tells a waiter that the latch is open, and the waiter need not ask. A removal by hand does not change the
+// that the latch is open, and changes and then deletes the node that all waiters watch. So the event that this node was
+// changed shows a waiter that the latch is open, and the waiter need not ask. An external removal does not change the
 // node first, so it opens nothing. record.ErrAgain means that the node of the event is gone.
 func (l *Latch) open(ctx context.Context, e *zkconn.Epoch, event string) error {
-	version := int32(0) // the base node has this version as long as nobody has written to it
+	version := int32(0) // of the base node, as long as no program has written to it
 	for pace := (node.Pace{Free: 2}); ; {
 		_, err := record.Transact(ctx, e,
 			// A node of the next latch has another name.
@@ -234,7 +208,7 @@ func (l *Latch) open(ctx context.Context, e *zkconn.Epoch, event string) error {
 			return nil
 		case record.RefusedAt(err, 0, zk.ErrNoNode):
 			return record.ErrAgain
-		case record.RefusedAt(err, 1, zk.ErrBadVersion): // it is open, or somebody has written there by hand
+		case record.RefusedAt(err, 1, zk.ErrBadVersion): // it is open, or another program has written there
 			v, err := l.terms.Read(ctx, e)
 			if err != nil {
 				return err
@@ -255,9 +229,8 @@ func (l *Latch) open(ctx context.Context, e *zkconn.Epoch, event string) error {
 	}
 }
 
-// isOpen is called after a look that did not find the node closed. If nobody has used the latch,
-// it creates the latch. founded tells which latch an earlier look found without that node, by
-// the czxid of its base node; 0 means none.
+// isOpen is called after a look that did not find the node closed. If there is no latch yet, it creates the latch.
+// founded is the czxid of the base node of the latch that an earlier look found without that node; 0 means none.
 func (l *Latch) isOpen(ctx context.Context, e *zkconn.Epoch, founded *int64) (bool, error) {
 	open, there, err := l.found(ctx, e, founded)
 	if err == nil && !there {
@@ -273,47 +246,34 @@ func (l *Latch) found(ctx context.Context, e *zkconn.Epoch, founded *int64) (ope
 	case err != nil:
 	case v.T.Open:
 		l.learn()
-	case *founded != 0 && v.Founded == *founded, *founded != 0 && !there:
+	case *founded != 0 && (v.Founded == *founded || !there):
 		err = errRemoved
 	default:
 		// The latch may have been made after the look that did not find the node. So the caller looks once more. If
-		// that look does not find the node of the same latch either, somebody has removed it.
+		// that look does not find the node of the same latch either, it was removed externally.
 		*founded = v.Founded
 	}
 	return v.T.Open, there, err
 }
 
-// Wait returns when the latch is open. It blocks until then or until ctx ends (the error wraps the context's error, and
-// says who has counted).
-// It waits through disconnects and lost sessions. If the session is closed, the error is zksync.ErrClosed. If the
-// latch is removed, it is zksync.ErrBroken. It costs two requests, and none when the latch opens.
+// Wait returns when the latch is open. If ctx ends, the error says who has counted. If the latch is removed, it is
+// zksync.ErrBroken; a Wait that had no connection then waits for a new latch, of which no event has been counted.
 //
-// The process that counts the last event opens the latch with another request. If it dies between the two, the
-// processes that wait open the latch within a session timeout.
+// If the process that counts the last event dies before it has opened the latch, the waiters open it within a session timeout.
 func (l *Latch) Wait(ctx context.Context) error {
 	counted := ""
-	err := l.made().in(ctx, "wait", func(ctx context.Context, e *zkconn.Epoch) error {
-		err := l.untilOpen(ctx, e)
+	err := l.run(ctx, "wait", func(ctx context.Context, e *zkconn.Epoch) error {
+		err := record.Synced(ctx, e, l.terms.Base)
+		founded, open := int64(0), false
+		for pace := (node.Pace{Free: 2}); err == nil && !open; {
+			if open, err = l.await(ctx, e, &founded); err == nil && !open {
+				err = pace.Rest(ctx, e)
+			}
+		}
 		counted = record.Glance(ctx, e, func(ctx context.Context) (string, error) { return l.present(ctx, e) })
 		return err
 	})
 	return record.Saying(err, counted)
-}
-
-// untilOpen is Wait in one session.
-func (l *Latch) untilOpen(ctx context.Context, e *zkconn.Epoch) error {
-	if err := record.Synced(ctx, e, l.terms.Base); err != nil {
-		return err
-	}
-	founded := int64(0)
-	for pace := (node.Pace{Free: 2}); ; {
-		if open, err := l.await(ctx, e, &founded); open || err != nil {
-			return err
-		}
-		if err := pace.Rest(ctx, e); err != nil {
-			return err
-		}
-	}
 }
 
 // present says how many events have been counted, and by whom.
@@ -326,8 +286,8 @@ func (l *Latch) present(ctx context.Context, e *zkconn.Epoch) (string, error) {
 	return by.Say(fmt.Sprintf("%d of %d events have been counted", len(names), l.total)), err
 }
 
-// await waits for one event of the latch, or for a session timeout. open tells that the latch
-// is open; otherwise the caller waits again.
+// await waits for one event of the latch, or for a session timeout. open means that the latch is open; otherwise the
+// caller waits again.
 func (l *Latch) await(ctx context.Context, e *zkconn.Epoch, founded *int64) (open bool, err error) {
 	if err := e.Await(ctx); err != nil {
 		return false, err
@@ -341,23 +301,20 @@ func (l *Latch) await(ctx context.Context, e *zkconn.Epoch, founded *int64) (ope
 	return l.ask(ctx, e, what, founded)
 }
 
-// ask tells after an event of the node that all wait for whether the latch is open. The event is 0 if there was none for long.
+// ask reports after an event of the node closed whether the latch is open. The event is 0 if there was none for long.
 func (l *Latch) ask(ctx context.Context, e *zkconn.Epoch, what zkconn.Event, founded *int64) (open bool, err error) {
 	switch what {
 	case zkconn.Changed:
 		l.learn()
 		return true, nil
-	// No change came before, so somebody deleted the node by hand, or a process
-	// of an older version has opened the latch.
-	case zkconn.Deleted:
+	case zkconn.Deleted: // no change came before: it was deleted externally
 		v, _, err := l.terms.Peek(ctx, e)
 		if err != nil || !v.T.Open {
 			return false, cmp.Or(err, errRemoved)
 		}
 		l.learn()
 		return true, nil
-	// Some servers do not report the end of a node to a session that may not read it, so ask.
-	case 0:
+	case 0: // some servers do not report the end of a node to a session that may not read it
 		if _, closed, err := e.Exists(ctx, l.closed()); err != nil || closed {
 			return false, cmp.Or(err, l.openIfDone(ctx, e))
 		}
@@ -382,11 +339,9 @@ func (l *Latch) openIfDone(ctx context.Context, e *zkconn.Epoch) error {
 	return err
 }
 
-// Done returns a channel that is closed when the latch has opened, as soon as any call of the object knows it. Done does not
-// block. All objects of one path and session share one wait, which ends like Wait when the session is closed or the latch is
-// removed (zksync.ErrBroken): then the next call of Done begins another wait. So in a select put the call itself, and use Wait
-// to learn of errors. Until the latch opens the session keeps a watch and some memory for each path, and no goroutine. Done costs
-// the requests of one Wait.
+// Done returns a channel that is closed when the latch has opened, as soon as any call of the object knows it. Done does
+// not block. All objects of one path and session share one wait, without a goroutine. If that ends with an error, as Wait
+// would, the next call of Done begins another one. So in a select put the call itself, and use Wait to learn of errors.
 func (l *Latch) Done() <-chan struct{} {
 	l.made().mu.Lock()
 	defer l.mu.Unlock()
@@ -394,7 +349,7 @@ func (l *Latch) Done() <-chan struct{} {
 	case l.awaited != nil:
 	case l.opened:
 		return opened
-	case l.misuse != nil:
+	case l.at.Misuse() != nil:
 		return never
 	default:
 		l.awaited = session.AwaitOf(l.at.Session, l.closed(), l.asks)
@@ -441,11 +396,10 @@ func (l *Latch) learn() {
 	}
 }
 
-// Count is the number of events that are still to come; 0 if the latch is open. It is what the
-// leader of the servers knew at some instant of the call. It blocks for the servers' answers, and
-// fails like Wait. It creates nothing on the servers.
+// Count is the number of events that are still to come, as the leader of the servers knew it at some instant of the call; 0
+// if the latch is open. It creates nothing on the servers.
 func (l *Latch) Count(ctx context.Context) (remaining int, err error) {
-	err = l.made().in(ctx, "count", func(ctx context.Context, e *zkconn.Epoch) error {
+	err = l.run(ctx, "count", func(ctx context.Context, e *zkconn.Epoch) error {
 		if err := record.Synced(ctx, e, l.terms.Base); err != nil {
 			return err
 		}
@@ -459,12 +413,11 @@ func (l *Latch) Count(ctx context.Context) (remaining int, err error) {
 				remaining = max(l.total-n, 0)
 				return err
 			}
-			open, there, err := l.found(ctx, e, &founded)
-			if err != nil || open {
+			switch open, there, err := l.found(ctx, e, &founded); {
+			case err != nil || open:
 				remaining = 0
 				return err
-			}
-			if !there {
+			case !there:
 				remaining = l.total
 				return nil
 			}

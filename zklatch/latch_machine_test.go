@@ -118,7 +118,7 @@ func (g *latchGame) uses() map[string]func(*rapid.T) {
 func (g *latchGame) count(t *rapid.T) {
 	a, event := g.pick(t), newEvent()
 	a.c = g.Start(g.Houses[a.place], "count", g.Patience(t), func(ctx context.Context) (int, error) {
-		return 0, a.l.in(ctx, "count-down", func(ctx context.Context, e *zkconn.Epoch) error { return a.l.countDown(ctx, e, event) })
+		return 0, a.l.run(ctx, "count-down", func(ctx context.Context, e *zkconn.Epoch) error { return a.l.countDown(ctx, e, event) })
 	}, func(c *weather.Call) {
 		if g.proper(c) {
 			g.Must(g.book.ever[event] || g.book.openBy(c.End), "an event was lost")

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/layout"
@@ -30,12 +31,14 @@ type batch struct {
 	add     bool          // members are added; otherwise they are done
 	undoes  *zkconn.Epoch // of Adds that are taken back: the session in which the members were added
 	asked   int           // how many members, in all its calls
+	gaveUp  int           // of Adds whose calls have ended without success; guarded by WaitGroup.mu
 	left    int           // how many of them are not written
 	turn    *gate.Turn
 	tried   *change       // the newest that was sent and is not known to be made: it may have been, or may yet be
 	epoch   *zkconn.Epoch // the session in which the last members were written
 	err     error         // why some were not
-	written chan struct{} // closed at the end
+	undo    *batch        // removes the members of the Adds that gave up
+	written chan struct{} // closed at the end, under WaitGroup.mu
 }
 
 // change is a transaction that changes one record.
@@ -69,10 +72,10 @@ func (g *WaitGroup) change(ctx context.Context, delta int) (*zkconn.Epoch, error
 		return nil, err
 	}
 	if delta > 0 && ctx.Err() != nil || delta == 0 { // In returns the error of ctx or of the session, if there is one
-		return nil, g.at.In(ctx, func(context.Context, *zkconn.Epoch) error { return nil })
+		return nil, g.at.Run(ctx, "", func(context.Context, *zkconn.Epoch) error { return nil })
 	}
-	b, upTo := g.ask(delta > 0, max(delta, -max(delta, -math.MaxInt)), nil) // |delta|, but math.MaxInt at most
-	err := g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	b, upTo := g.ask(delta > 0, max(delta, -max(delta, -math.MaxInt))) // |delta|, but math.MaxInt at most
+	err := g.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
 		select {
 		case <-b.written:
 			return nil
@@ -82,45 +85,47 @@ func (g *WaitGroup) change(ctx context.Context, delta int) (*zkconn.Epoch, error
 			return zkconn.ErrOver
 		}
 	})
+	g.mu.Lock()
 	select {
 	case <-b.written: // perhaps at the instant at which the wait ended
+		defer g.mu.Unlock()
 		if b.left > 0 && (b.add || upTo > b.asked-b.left) { // the calls that came first are written first
 			return nil, b.err
 		}
 		return b.epoch, nil
 	default:
+		b.gaveUp += max(delta, 0)
 	}
+	g.mu.Unlock()
 	if b.add {
-		g.takeBack(b, delta)
+		b.awaitUndo()
 	}
 	return nil, err
 }
 
-// takeBack has the members of an Add removed whose call ends without success, for a short time before it returns.
-func (g *WaitGroup) takeBack(b *batch, n int) {
-	grace, done := context.WithTimeout(context.Background(), node.Grace)
-	if !g.at.Spawn(func() {
-		defer done()
-		if <-b.written; b.left == 0 {
-			undo, _ := g.ask(false, n, b.epoch)
-			<-undo.written
+// awaitUndo waits until the members of Adds that gave up are removed, for a short time.
+func (b *batch) awaitUndo() {
+	grace := time.NewTimer(node.Grace)
+	defer grace.Stop()
+	for ; b != nil; b = b.undo {
+		select {
+		case <-b.written:
+		case <-grace.C:
+			return
 		}
-	}) {
-		done()
 	}
-	<-grace.Done()
 }
 
 // ask adds a call to a batch, and begins a goroutine that writes the batches if there is none. upTo is the number of
 // members of this call and of those before it in the batch.
-func (g *WaitGroup) ask(add bool, n int, undoes *zkconn.Epoch) (b *batch, upTo int) {
+func (g *WaitGroup) ask(add bool, n int) (b *batch, upTo int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.asked) > 0 {
 		b = g.asked[len(g.asked)-1]
 	}
-	if b == nil || b.add != add || b.undoes != undoes || n > math.MaxInt-b.asked {
-		b = &batch{add: add, undoes: undoes, turn: g.turn(), written: make(chan struct{})}
+	if b == nil || b.add != add || b.undoes != nil || n > math.MaxInt-b.asked {
+		b = &batch{add: add, turn: g.turn(), written: make(chan struct{})}
 		g.asked = append(g.asked, b)
 	}
 	b.asked += n
@@ -146,9 +151,15 @@ func (g *WaitGroup) write() {
 		b := g.asked[0]
 		g.asked = g.asked[1:]
 		g.mu.Unlock()
-		b.err = g.at.In(context.Background(), func(ctx context.Context, e *zkconn.Epoch) error { return g.writeBatch(ctx, e, b) })
+		b.err = g.at.Run(context.Background(), "", func(ctx context.Context, e *zkconn.Epoch) error { return g.writeBatch(ctx, e, b) })
 		b.turn.Leave()
+		g.mu.Lock()
+		if b.left == 0 && b.gaveUp > 0 {
+			b.undo = &batch{undoes: b.epoch, asked: b.gaveUp, left: b.gaveUp, turn: g.turn(), written: make(chan struct{})}
+			g.asked = slices.Insert(g.asked, 0, b.undo)
+		}
 		close(b.written)
+		g.mu.Unlock()
 	}
 }
 
@@ -190,6 +201,8 @@ func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) erro
 		if made, err := g.settle(ctx, e, b); made || err != nil {
 			return err
 		}
+	} else if b.prune(g); b.left == 0 {
+		return nil
 	}
 	c, err := g.plan(ctx, e, b)
 	if c == nil || err != nil {
@@ -237,6 +250,14 @@ func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) erro
 	}
 }
 
+// prune takes the Adds whose calls have ended out of a batch. After the first try that is too late: a copy of it that is
+// applied later would not be known again.
+func (b *batch) prune(g *WaitGroup) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	b.left, b.gaveUp = b.left-b.gaveUp, 0
+}
+
 // applied records that the newest try was applied, and ends the round if no living member is left. res is the answer, nil
 // if it was lost.
 func (g *WaitGroup) applied(ctx context.Context, e *zkconn.Epoch, b *batch, res []zk.MultiResponse) error {
@@ -270,9 +291,6 @@ func (g *WaitGroup) applied(ctx context.Context, e *zkconn.Epoch, b *batch, res 
 func (g *WaitGroup) settle(ctx context.Context, e *zkconn.Epoch, b *batch) (made bool, err error) {
 	c := b.tried
 	t, alive, round, err := g.look(ctx, e, c.id)
-	if err == nil && t != nil && round == 0 {
-		err = errRemoved
-	}
 	if err != nil {
 		return false, err
 	}

@@ -169,7 +169,7 @@ func (g *WaitGroup) claim(ctx context.Context, e *zkconn.Epoch) (stalled bool, e
 // remove removes the records of a round that is over, and then the round. record.ErrAgain means that the round has changed.
 func (g *WaitGroup) remove(ctx context.Context, e *zkconn.Epoch, round int64, ids []string) error {
 	few := g.recordsAtOnce()
-	for many := len(ids) > few; ; {
+	for {
 		now := ids[:min(len(ids), few)]
 		ids = ids[len(now):]
 		records, err := g.readAll(ctx, e, now)
@@ -188,12 +188,12 @@ func (g *WaitGroup) remove(ctx context.Context, e *zkconn.Epoch, round int64, id
 			}
 			ops = append(ops, &zk.DeleteRequest{Path: g.record(now[i]), Version: version})
 		}
-		if many || len(d.Dead) > 0 {
+		if len(now) > 0 {
 			op, err := g.writeDown(ctx, e, d)
 			if err != nil {
 				return err
 			}
-			ops = append(ops, op)
+			ops = append(ops, op...)
 		}
 		if len(ids) == 0 { // the servers refuse this if there is a member, or another record
 			ops = append(ops, deletes(g.alive(), g.members(), g.round())...)
@@ -224,8 +224,9 @@ func (g *WaitGroup) recordsAtOnce() int {
 	return min(max(record.MaxTransaction/2/each-others, 1), fewRecords)
 }
 
-// writeDown plans to write down who died, in addition to the dead of the same round that were written down before.
-func (g *WaitGroup) writeDown(ctx context.Context, e *zkconn.Epoch, d deaths) (any, error) {
+// writeDown plans to write down who died, in addition to the dead of the same round that were written down before. So the
+// last transaction of a round with deaths writes the report: see deadOf.
+func (g *WaitGroup) writeDown(ctx context.Context, e *zkconn.Epoch, d deaths) (op []any, err error) {
 	v, stat, err := g.readReport(ctx, e)
 	if err != nil {
 		return nil, err
@@ -234,6 +235,9 @@ func (g *WaitGroup) writeDown(ctx context.Context, e *zkconn.Epoch, d deaths) (a
 		before := v.Rounds[n-1]
 		d.Dead, d.More = append(before.Dead, d.Dead...), before.More
 		v.Rounds = v.Rounds[:n-1]
+	}
+	if len(d.Dead) == 0 {
+		return nil, nil
 	}
 	if more := len(d.Dead) - keptDead; more > 0 {
 		d.Dead, d.More = d.Dead[:keptDead], d.More+more
@@ -247,7 +251,7 @@ func (g *WaitGroup) writeDown(ctx context.Context, e *zkconn.Epoch, d deaths) (a
 		data = record.Encode(v)
 	}
 	if stat == nil {
-		return &zk.CreateRequest{Path: g.dead(), Data: data, Acl: g.at.ACL()}, nil
+		return []any{&zk.CreateRequest{Path: g.dead(), Data: data, Acl: g.at.ACL()}}, nil
 	}
-	return &zk.SetDataRequest{Path: g.dead(), Data: data, Version: stat.Version}, nil
+	return []any{&zk.SetDataRequest{Path: g.dead(), Data: data, Version: stat.Version}}, nil
 }

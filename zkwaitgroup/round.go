@@ -135,12 +135,17 @@ func (g *WaitGroup) look(ctx context.Context, e *zkconn.Epoch, id string) (t *ta
 		return nil, nil, 0, err
 	}
 	alive, stat, err := g.listed(ctx, e, g.alive())
+	if err == nil && t != nil && stat.Czxid == 0 { // alive is removed together with the last records
+		if t, err = g.read(ctx, e, id); t != nil {
+			err = errRemoved
+		}
+	}
 	return t, alive, stat.Czxid, err
 }
 
 // list is Members, as part of the method op.
 func (g *WaitGroup) list(ctx context.Context, op string) (all []Member, err error) {
-	err = g.made().at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	err = g.made().at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
 		all = nil
 		if err := g.at.Look(ctx, e, layout.WaitGroup); err != nil {
 			return err
@@ -189,7 +194,7 @@ func (g *WaitGroup) WaitContext(ctx context.Context) error {
 	round := int64(0)
 	var dead *DeadMembersError
 	missing := ""
-	err := g.made().at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+	err := g.made().at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) (err error) {
 		if err := g.at.Look(ctx, e, layout.WaitGroup); err != nil {
 			return err
 		}
