@@ -1,6 +1,7 @@
 package zkatomic
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -13,14 +14,11 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Sequence gives numbers that nobody else gets: 1, 2, 3 and so on. It is safe for use by many goroutines.
+// Sequence gives numbers, each once: 1, 2, 3 and so on. It is safe for use by many goroutines.
 //
-// A Next that begins after another Next of the same object has returned has a greater number. With blocks of 1, which is
-// the default, that holds for all processes together. With larger blocks, see [WithBlock], each process takes its
-// numbers from a block of its own.
-//
-// A number is given once. Numbers are lost when a process ends that has not used up its block, and when a Next
-// fails because its context or its ZooKeeper session ended. The numbers end with the greatest int64.
+// A Next that begins after another Next of the same object has returned has a greater number; with blocks of 1, the
+// default, also if the other was in another process. Numbers are lost when a process ends before it has used up its block,
+// and when a Next fails because its context or its ZooKeeper session ended.
 type Sequence struct {
 	cell  *cell.Cell
 	block int64
@@ -29,7 +27,6 @@ type Sequence struct {
 	next, last int64 // the numbers that are left of the block; none if next is the greater one
 }
 
-// sequenceOption is an option that only NewSequence takes.
 type sequenceOption struct {
 	zksync.Option
 	set func(*Sequence)
@@ -41,9 +38,7 @@ func WithBlock(n int64) zksync.Option {
 	return sequenceOption{session.Misplaced("WithBlock"), func(s *Sequence) { s.block = n }}
 }
 
-// NewSequence names a sequence by a path of its own, which is created when it is first used. NewSequence does no I/O. The
-// first call of Next reports a malformed path, a nil session, a block below 1, or an option that is not one of WithBlock,
-// WithACL and WithName, as zksync.ErrMisuse.
+// NewSequence names a sequence by a path of its own, which is created when it is first used.
 func NewSequence(s *zksync.Session, path string, opts ...zksync.Option) *Sequence {
 	own, rest := session.Own[sequenceOption](opts)
 	at := session.NewAccess((*session.Session)(s), path, rest).Without(session.OfHolds...)
@@ -52,14 +47,14 @@ func NewSequence(s *zksync.Session, path string, opts ...zksync.Option) *Sequenc
 		o.set(q)
 	}
 	if q.block < 1 {
-		at.Refuse(fmt.Errorf("%w: blocks of %d numbers; a block has one at least", zksync.ErrMisuse, q.block))
+		at.Refuse(fmt.Errorf("%w: a block must have at least 1 number, got %d", zksync.ErrMisuse, q.block))
 	}
 	q.cell = cell.New(at, layout.Sequence, false)
 	q.cell.Spare = q.reserve
 	return q
 }
 
-// made is q, which NewSequence has made. Of a zero or nil value it panics.
+// made is q, which NewSequence has made. For a zero or nil value it panics.
 func (q *Sequence) made() *Sequence {
 	if q == nil || q.cell == nil {
 		panic(errs.Unmade("a Sequence", "NewSequence"))
@@ -67,11 +62,7 @@ func (q *Sequence) made() *Sequence {
 	return q
 }
 
-// Next returns the next number. It blocks until the servers confirm or ctx ends, through disconnects and new sessions.
-// If ctx, or the ZooKeeper session, ends before the outcome is known, the error satisfies [zksync.Ambiguous], and a number
-// may be lost. If the session is closed, the error is zksync.ErrClosed. If the path belongs to another type, it is
-// zksync.ErrMisuse. It costs one request for each block, and one more the first time of an object; calls that come while
-// a request is under way share the next one. More processes that reserve blocks at the same time cost more: see [Int64].
+// Next returns the next number. It costs one request for each block: see [Int64].
 func (q *Sequence) Next(ctx context.Context) (int64, error) {
 	at := q.made().cell.At
 	if at.Misuse() == nil && ctx.Err() == nil && !at.Closing() {
@@ -81,30 +72,28 @@ func (q *Sequence) Next(ctx context.Context) (int64, error) {
 	}
 	var n int64
 	taken := false
-	k := &cell.Call{Served: func() bool { n, taken = q.take(); return taken }}
+	served := func() bool { n, taken = q.take(); return taken }
 	var refused error
-	old, err := addressed(ctx, q.cell, k, func(now int64) (int64, bool) {
+	old, err := compute(ctx, q.cell, "next", served, func(now int64) (int64, bool) {
 		switch refused = nil; {
 		case now == math.MaxInt64:
 			refused = errFull
 		case now < 0:
-			refused = fmt.Errorf("%w: the node %s has the number %d; somebody else has written it", zksync.ErrMisuse, errs.ShowPath(q.cell.Shown()), now)
+			refused = fmt.Errorf("%w: the node %s holds the number %d; another program wrote to it", zksync.ErrMisuse, errs.ShowPath(q.cell.Shown()), now)
 		}
 		return now + 1, refused == nil
 	})
 	switch {
-	case err != nil:
-		return 0, errs.Wrap("next", at.Path, err)
+	case err != nil || refused != nil && !taken:
+		return 0, at.Named("next", cmp.Or(err, refused))
 	case taken:
 		return n, nil
-	case refused != nil:
-		return 0, errs.Wrap("next", at.Path, refused)
 	}
 	return old + 1, nil
 }
 
 // errFull is the error when all numbers have been given.
-var errFull = fmt.Errorf("%w: the sequence has come to its end; use another path", zksync.ErrMisuse)
+var errFull = fmt.Errorf("%w: the sequence has no more numbers; use another path", zksync.ErrMisuse)
 
 // take takes a number of the block, if there is one.
 func (q *Sequence) take() (n int64, ok bool) {
@@ -120,12 +109,11 @@ func (q *Sequence) take() (n int64, ok bool) {
 	return n, true
 }
 
-// reserve is the spare of the cell: it reserves the rest of a block for later calls, when some calls are given the numbers
-// up to next.
+// reserve is the spare of the cell: it reserves the rest of a block for later calls, when some calls get the numbers up to next.
 //
 // The numbers of an object grow. A call is part of a write only if nothing was left of the block when it was taken into the
 // batch (served), and nothing is added before that write is made. So the block is empty then, the calls of the batch
-// have the smallest of the new numbers, and the rest is given to calls that return later.
+// have the smallest of the new numbers, and the rest is for calls that return later.
 func (q *Sequence) reserve(next cell.Content) (cell.Content, func()) {
 	upTo, err := number(q.cell, next)
 	more := min(q.block-1, math.MaxInt64-upTo)

@@ -16,22 +16,19 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Value is sync/atomic's Value for many machines: a value of type T, or none. It is safe for use by many goroutines.
+// Value is sync/atomic's Value for many machines: a value of type T, or none. It is safe for use by many goroutines. Changes
+// cost and end like those of [Int64].
 //
-// The methods that change it block, fail and cost like those of [Int64]. Values are encoded as JSON, unless
-// zksync.WithCodec says something else. A value that cannot be encoded, or is too big for a request (1 MB), is
-// zksync.ErrMisuse. A value on the servers that cannot be decoded is an error that names its node; Store, Swap and Delete
-// replace it. (Swap has replaced it then, and its error tells only of the old one.)
+// Values are JSON, unless zksync.WithCodec says otherwise. A value on the servers that cannot be decoded is an error that
+// names its node; Store, Swap and Delete replace it all the same.
 type Value[T any] struct{ cell *cell.Cell }
 
-// NewValue names a value by a path of its own, which is created when it is first changed or watched. NewValue does no I/O.
-// The first call reports a malformed path, a nil session, or an option that is not one of WithCodec, WithACL and WithName,
-// as zksync.ErrMisuse.
+// NewValue names a value by a path of its own, which is created when it is first changed or watched.
 func NewValue[T any](s *zksync.Session, path string, opts ...zksync.Option) *Value[T] {
 	return &Value[T]{cell.New(session.NewValueAccess((*session.Session)(s), path, opts), layout.Value, true)}
 }
 
-// made is v, which NewValue has made. Of a zero or nil value it panics.
+// made is v, which NewValue has made. For a zero or nil value it panics.
 func (v *Value[T]) made() *Value[T] {
 	if v == nil || v.cell == nil {
 		panic(errs.Unmade("a Value", "NewValue"))
@@ -39,78 +36,76 @@ func (v *Value[T]) made() *Value[T] {
 	return v
 }
 
-// Load returns the value, as the server of this session knows it; ok is false if there is none. That is never older
-// than what this object has read or written before, but it may lack the newest changes of other processes.
-//
-// It blocks for the answer, through disconnects and new sessions, until ctx ends. If the session is closed, the error
-// is zksync.ErrClosed. It costs one request (three if nobody has used the path), and creates nothing.
+// Load returns the value, as the server of this session knows it; ok is false if there is none. See [Int64.Load].
 func (v *Value[T]) Load(ctx context.Context) (value T, ok bool, err error) {
-	now, err := v.made().cell.Load(ctx)
+	now, err := v.made().cell.Load(ctx, "load")
 	if err == nil {
-		value, ok, err = v.decode(now)
+		value, ok, err = v.decode("load", now)
 	}
-	return value, ok, v.wrap("load", err)
+	return value, ok, err
 }
 
 // Store sets the value.
 func (v *Value[T]) Store(ctx context.Context, value T) error {
-	_, err := v.made().replace(ctx, value, true)
-	return v.wrap("store", err)
+	_, err := v.made().replace(ctx, "store", value, true)
+	return err
 }
 
 // Swap sets the value, and returns what it was before; ok is false if there was none.
 func (v *Value[T]) Swap(ctx context.Context, value T) (old T, ok bool, err error) {
-	was, err := v.made().replace(ctx, value, false)
+	was, err := v.made().replace(ctx, "swap", value, false)
 	if err == nil {
-		old, ok, err = v.decode(was)
+		old, ok, err = v.decode("swap", was)
 	}
-	return old, ok, v.wrap("swap", err)
+	return old, ok, err
 }
 
-// Delete removes the value. If there is none, it changes nothing.
+// replace sets the value, and returns the content before; with blind that may be an old one.
+func (v *Value[T]) replace(ctx context.Context, op string, value T, blind bool) (cell.Content, error) {
+	next, err := v.encode(op, value)
+	if err != nil {
+		return cell.Content{}, err
+	}
+	return v.change(ctx, op, blind, func(cell.Content) (cell.Content, bool) { return next, true })
+}
+
+// Delete removes the value, if there is one.
 func (v *Value[T]) Delete(ctx context.Context) error {
-	_, err := v.made().change(ctx, false, func(now cell.Content) (cell.Content, bool) { return cell.Content{}, now.OK })
-	return v.wrap("delete", err)
+	_, err := v.made().change(ctx, "delete", false, func(now cell.Content) (cell.Content, bool) { return cell.Content{}, now.OK })
+	return err
 }
 
 // CompareAndSwap sets the value to new if it is old, and reports whether it was. It compares the encoded bytes. No value is
 // equal to none.
 func (v *Value[T]) CompareAndSwap(ctx context.Context, old, new T) (swapped bool, err error) {
-	swapped, err = v.made().compareAndSwap(ctx, old, new)
-	return swapped, v.wrap("compare-and-swap", err)
-}
-
-func (v *Value[T]) compareAndSwap(ctx context.Context, old, new T) (bool, error) {
-	expected, err := v.encode(old)
+	const op = "compare-and-swap"
+	expected, err := v.made().encode(op, old)
 	if err != nil {
 		return false, err
 	}
-	next, err := v.encode(new)
+	next, err := v.encode(op, new)
 	if err != nil {
 		return false, err
 	}
 	equal := func(now cell.Content) bool { return now.OK && bytes.Equal(now.Data, expected.Data) }
-	was, err := v.change(ctx, false, func(now cell.Content) (cell.Content, bool) { return next, equal(now) })
+	was, err := v.change(ctx, op, false, func(now cell.Content) (cell.Content, bool) { return next, equal(now) })
 	return err == nil && equal(was), err
 }
 
-// Update sets the value to what f returns for the present one, and returns that. If the value changes meanwhile, f is called
-// again, so it should have no effects of its own. It runs in the goroutine of the caller, and may take its time; but
-// while others change the value often, an f that takes more than a second may be called many times. If f returns an
-// error, Update changes nothing, and returns that error as it is. If f returns the value that there is, nothing is
+// Update sets the value to what f returns for the present one, and returns that. If the value changes meanwhile, f runs
+// again, so it should have no effects of its own; an f that takes more than a second may run many times while others change
+// the value often. An error of f ends the call, and nothing is written. If f returns the value that there is, nothing is
 // written, and no Watch is woken.
 func (v *Value[T]) Update(ctx context.Context, f func(old T, ok bool) (T, error)) (T, error) {
 	u := &update[T]{v: v.made(), f: f}
-	err := v.cell.At.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error { return v.cell.Change(ctx, e, u) })
+	err := v.cell.At.Run(ctx, "update", func(ctx context.Context, e *zkconn.Epoch) error { return v.cell.Change(ctx, e, u) })
 	switch {
-	case errors.Is(err, errOfUser):
-		err = errs.Settled(u.err)
 	case err == nil:
 		return u.value, nil
+	case errors.Is(err, errOfUser):
+		err = errs.Settled(u.err)
 	case u.err != nil && !errs.Ambiguous(err): // the value may have been an old one, and that could not be found out
-		err = v.wrap("update", fmt.Errorf("%w; the function failed: %w", err, errs.Settled(u.err)))
-	default:
-		err = v.wrap("update", err)
+		err = fmt.Errorf("%w; the function failed: %w", err, errs.Settled(u.err))
 	}
 	var zero T
 	return zero, err
@@ -130,14 +125,14 @@ type update[T any] struct {
 // Compute implements cell.Plan.
 func (u *update[T]) Compute(now cell.Content, _ bool) (next cell.Next, err error) {
 	u.err = nil
-	old, ok, err := u.v.decode(now)
+	old, ok, err := u.v.decode("update", now)
 	if err != nil {
 		return next, err
 	}
 	if u.value, u.err = u.f(old, ok); u.err != nil {
 		return next, errOfUser
 	}
-	next.Content, err = u.v.encode(u.value)
+	next.Content, err = u.v.encode("update", u.value)
 	next.Write = true
 	return next, err
 }
@@ -145,25 +140,16 @@ func (u *update[T]) Compute(now cell.Content, _ bool) (next cell.Next, err error
 // Unwritten implements cell.Plan.
 func (u *update[T]) Unwritten() {}
 
-// replace sets the value, and returns the content before; with blind that may be an old one.
-func (v *Value[T]) replace(ctx context.Context, value T, blind bool) (cell.Content, error) {
-	next, err := v.encode(value)
-	if err != nil {
-		return cell.Content{}, err
-	}
-	return v.change(ctx, blind, func(cell.Content) (cell.Content, bool) { return next, true })
-}
-
 // change makes a change, and returns the content before it; none after an error.
-func (v *Value[T]) change(ctx context.Context, blind bool, f func(now cell.Content) (next cell.Content, write bool)) (cell.Content, error) {
+func (v *Value[T]) change(ctx context.Context, op string, blind bool, f func(now cell.Content) (next cell.Content, write bool)) (cell.Content, error) {
 	var was cell.Content
-	err := v.cell.Do(ctx, &cell.Call{Blind: blind, Change: func(now cell.Content) (cell.Content, bool, error) {
+	err := v.cell.Do(ctx, op, &cell.Call{Blind: blind, Change: func(now cell.Content) (cell.Content, bool, error) {
 		was = now
 		next, write := f(now)
 		return next, write, nil
 	}})
 	if err != nil {
-		return cell.Content{}, err // was may still be written to: nobody reads it
+		return cell.Content{}, err // was may still be written to
 	}
 	return was, nil
 }
@@ -172,21 +158,19 @@ func (v *Value[T]) change(ctx context.Context, blind bool, f func(now cell.Conte
 // operations, and the names of nodes. That is the one that makes a writer, a value where there was none, and the gate.
 const room = 1024
 
-func (v *Value[T]) encode(value T) (cell.Content, error) {
+func (v *Value[T]) encode(op string, value T) (cell.Content, error) {
 	c := v.cell
 	if err := c.At.Misuse(); err != nil {
-		return cell.Content{}, err
+		return cell.Content{}, c.At.Named(op, err)
 	}
 	data, err := codec.Encode(c.At.Settings.Codec, value, room+6*len(c.Node())+3*record.ACLSize(c.At.ACL()))
-	return cell.Content{Data: data, OK: true}, err
+	return cell.Content{Data: data, OK: true}, c.At.Named(op, err)
 }
 
-func (v *Value[T]) decode(now cell.Content) (value T, ok bool, err error) {
+func (v *Value[T]) decode(op string, now cell.Content) (value T, ok bool, err error) {
 	if !now.OK {
 		return value, false, nil
 	}
 	value, err = codec.Decode[T](v.cell.At.Settings.Codec, now.Data, v.cell.Shown())
-	return value, err == nil, err
+	return value, err == nil, v.cell.At.Named(op, err)
 }
-
-func (v *Value[T]) wrap(op string, err error) error { return errs.Wrap(op, v.cell.At.Path, err) }

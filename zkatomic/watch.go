@@ -16,29 +16,24 @@ type Snapshot[T any] struct {
 	OK    bool // false if there is no value
 	// Version counts the changes of the value.
 	Version int64
-	// Skipped is how many changes came since the snapshot before this one, and were not seen.
+	// Skipped is how many changes before this one the loop has left out.
 	Skipped int
 }
 
-// Watch returns a loop over the present value, and then every later one. If changes follow each other quickly, or during
-// a disconnect, the loop leaves some out, and the next snapshot says how many. It never goes back, also in a new session,
-// and it comes to the latest value.
+// Watch is a loop over the present value, and then every later one, through disconnects and new sessions. If changes follow
+// each other quickly, the loop leaves some out, and the next snapshot says how many. It never goes back, and it comes to the
+// latest value. The loop ends with ctx, whose error comes last.
 //
-// The loop waits for changes until ctx ends, through disconnects and new sessions. Then it has one more element, with the
-// error. So it has if the session is closed (zksync.ErrClosed), or if the path belongs to another type
-// (zksync.ErrMisuse). A value that cannot be decoded is an element with an error that names the node; the loop goes on
-// after that. If somebody removes the nodes by hand, the loop tells that there is no value, and the versions begin anew.
-//
-// The beginning costs two requests, and a few more if nobody has used the path: Watch creates it. Each change costs one,
-// and so does leaving the loop.
+// A value that cannot be decoded is an error that names the node; the loop goes on after that. If the nodes are removed
+// externally, there is no value, and the versions begin again. Each change costs one request.
 func (v *Value[T]) Watch(ctx context.Context) iter.Seq2[Snapshot[T], error] {
 	return func(yield func(Snapshot[T], error) bool) {
-		if err := v.made().cell.Make(ctx); err != nil {
-			yield(Snapshot[T]{}, v.wrap("watch", err))
+		if err := v.made().cell.Make(ctx, "watch"); err != nil {
+			yield(Snapshot[T]{}, err)
 			return
 		}
 		var last *zk.Stat
-		gone := false // it was told that there is no node
+		gone := false // the loop has seen that there is no node
 		for n, err := range follow.Data(ctx, v.cell.At, v.cell.Node()) {
 			s := Snapshot[T]{}
 			if err == nil {
@@ -49,7 +44,7 @@ func (v *Value[T]) Watch(ctx context.Context) iter.Seq2[Snapshot[T], error] {
 				}
 				gone = n.Stat == nil
 			}
-			if !yield(s, v.wrap("watch", err)) {
+			if !yield(s, v.cell.At.Named("watch", err)) {
 				return
 			}
 		}
@@ -65,6 +60,6 @@ func (v *Value[T]) snapshot(now follow.Node, last *zk.Stat) (s Snapshot[T], err 
 	if last != nil && last.Czxid == now.Stat.Czxid {
 		s.Skipped = int(now.Stat.Version-last.Version) - 1 // also when the version has passed its greatest number
 	}
-	s.Value, s.OK, err = v.decode(cell.ContentOf(now.Data, now.Stat))
+	s.Value, s.OK, err = v.decode("watch", cell.ContentOf(now.Data, now.Stat))
 	return s, err
 }

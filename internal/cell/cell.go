@@ -23,12 +23,11 @@ import (
 //	value/absent    while there is no value
 //	writers         with one node for each writer: see package writers
 //	open            the gate: see package gate
-//	queue           where processes queue that were refused several times
+//	queue           where changes queue that were refused several times
 //
 // A change is one transaction. It sets the data of value at the version that the change was computed from. So it is
-// applied only to that value; and the writer sees to it that it is applied once, whatever becomes of the request.
-//
-// It is safe for use by many goroutines. Errors are those for the caller, but not wrapped.
+// applied only to that value; and the writer ensures that it is applied once, whatever becomes of the request.
+// A Cell is safe for use by many goroutines.
 type Cell struct {
 	At *session.Access
 	// Spare returns what to write in place of next, and what to do once it is written; nil for most types. It must not
@@ -42,7 +41,7 @@ type Cell struct {
 
 	mu      sync.Mutex
 	known   *state  // the newest that this object has seen; nil before the first
-	waiting []*Call // those that no batch has yet
+	waiting []*Call // that no batch has yet
 	batch   *batch  // the one under way
 	running bool    // a goroutine makes batches
 }
@@ -73,8 +72,8 @@ func (s state) before(t state) bool {
 	return s.version-t.version < 0 // also when the version has passed its greatest number
 }
 
-// errRemoved is the error when nodes are missing that only a removal by hand deletes.
-var errRemoved = fmt.Errorf("%w: somebody has removed nodes below the path; remove the rest, too", errs.ErrBroken)
+// errRemoved is the error when nodes are missing that only an external removal deletes.
+var errRemoved = fmt.Errorf("%w: nodes below the path were removed externally; remove the rest, too", errs.ErrBroken)
 
 // New names the cell of a type, a name of package layout, at a path. Without a value at first it is empty; else the
 // first value has no bytes. It does no I/O. If at reports a misuse, so does every call.
@@ -125,7 +124,7 @@ func (c *Cell) look(ctx context.Context, e *zkconn.Epoch) (s state, there bool, 
 			}
 			return s, there, nil
 		}
-		if synced { // somebody has removed the node, and perhaps there is a new one
+		if synced { // the node was removed externally, and perhaps there is a new one
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			if c.known = nil; there {
@@ -148,16 +147,16 @@ func (c *Cell) learn(s state) {
 	}
 }
 
-// Load reads the content. It makes nothing.
-func (c *Cell) Load(ctx context.Context) (now Content, err error) {
-	err = c.At.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
+// Load reads the content for the caller of op. It makes nothing.
+func (c *Cell) Load(ctx context.Context, op string) (now Content, err error) {
+	err = c.At.Run(ctx, op, func(ctx context.Context, e *zkconn.Epoch) error {
 		for again := false; ; again = true {
 			s, there, err := c.look(ctx, e)
 			if now = s.Content; err != nil || there {
 				return err
 			}
 			now = Content{}
-			// Nobody has used the path, or it is that of another type, or somebody makes the nodes at this moment.
+			// The path was not used, or it belongs to another type, or the nodes are being made.
 			_, made, err := c.terms.Peek(ctx, e)
 			switch {
 			case err != nil || !made:
@@ -181,15 +180,15 @@ func (c *Cell) present(ctx context.Context, e *zkconn.Epoch) (state, error) {
 	return c.fresh(ctx, e)
 }
 
-// Make makes the nodes if nobody has, and has this server catch up with what this object knows.
-func (c *Cell) Make(ctx context.Context) error {
-	return c.At.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
+// Make makes the nodes if there are none, for the caller of op, and has this server catch up with what this object knows.
+func (c *Cell) Make(ctx context.Context, op string) error {
+	return c.At.Run(ctx, op, func(ctx context.Context, e *zkconn.Epoch) error {
 		_, err := c.fresh(ctx, e)
 		return err
 	})
 }
 
-// fresh reads the state, and makes the nodes if nobody has.
+// fresh reads the state, and makes the nodes if there are none.
 func (c *Cell) fresh(ctx context.Context, e *zkconn.Epoch) (state, error) {
 	for again := false; ; again = true {
 		s, there, err := c.look(ctx, e)

@@ -9,22 +9,21 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// The calls of one object are combined. While one write is under way, the calls that come meanwhile wait. Then one
-// write is made for all of them. Each call's change is computed from the content that the change before it leaves, in
-// the order in which they came. So each has a result of its own, as if it had been alone.
+// The calls of one object are combined: those that come while a write is under way share the next one. Each call's change is
+// computed from the content that the change before it leaves, in the order in which they came. So each has a result of its
+// own, as if it had been alone.
 //
 // A goroutine of the session makes the writes. So a caller whose context ends returns at once, and the others
-// are served. If nobody waits for a write any more, it ends, too.
+// are served. A write for which no call waits any more ends, too.
 
 // Call is one call that waits for its change.
 type Call struct {
 	// Change returns the content after now, and whether it must be written. It may be called more than once: the last
-	// time counts. If it returns an error, it changes nothing, and the call ends with that once it is known that now was the
-	// content.
+	// time counts. If it returns an error, the call ends with that once it is known that now was the content.
 	Change func(now Content) (next Content, write bool, err error)
 	// Blind says that Change does not depend on now: it writes the same, whatever there is.
 	Blind bool
-	// Served reports whether the call needs no change after all. It is called when the call joins a batch; nil for most types.
+	// Served reports whether the call needs no change after all, when it joins a batch; nil for most types.
 	Served func() bool
 
 	// All of this is guarded by the cell's mu.
@@ -35,9 +34,13 @@ type Call struct {
 	done   chan struct{} // closed when the call has ended
 }
 
-// Do makes a change, or returns the reason why not. It returns when ctx ends; the error is ambiguous if the change may
-// have been made.
-func (c *Cell) Do(ctx context.Context, k *Call) error {
+// Do makes a change. It returns when ctx ends; the error is ambiguous if the change may have been made. It is for the caller
+// of op.
+func (c *Cell) Do(ctx context.Context, op string, k *Call) error {
+	return c.At.Named(op, c.do(ctx, k))
+}
+
+func (c *Cell) do(ctx context.Context, k *Call) error {
 	if err := c.At.Misuse(); err != nil {
 		return err
 	}
@@ -103,7 +106,7 @@ func (c *Cell) refuseAll() {
 	c.waiting = nil
 }
 
-// run makes batches until nobody waits.
+// run makes batches until no call waits.
 func (c *Cell) run() {
 	for {
 		c.mu.Lock()
@@ -137,7 +140,7 @@ type batch struct {
 	c      *Cell
 	calls  []*Call
 	ctx    context.Context
-	cancel context.CancelFunc // ends the write, when nobody waits for it
+	cancel context.CancelFunc // ends the write, when no call waits for it
 }
 
 func (b *batch) write(ctx context.Context, e *zkconn.Epoch) error { return b.c.Change(ctx, e, b) }
@@ -154,14 +157,13 @@ func (b *batch) join() {
 	b.c.waiting = nil
 }
 
-// idle reports whether nobody waits for the batch. mu is held.
+// idle reports whether no call waits for the batch. mu is held.
 func (b *batch) idle() bool {
 	return !slices.ContainsFunc(b.calls, func(k *Call) bool { return !k.ended })
 }
 
 // Compute implements Plan. Calls that came meanwhile join, unless the content may be older than they are. Calls
-// whose callers have given up are left out: their changes are not made any more. If nobody waits, the write ends, and
-// those who come have the next batch.
+// whose callers have given up are left out. If none is left, the write ends, and later calls have the next batch.
 //
 // If the first call does not depend on the content, the batch does not: the others are computed from what the first leaves.
 func (b *batch) Compute(now Content, current bool) (Next, error) {

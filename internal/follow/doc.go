@@ -1,23 +1,11 @@
-// Package follow tells the states of nodes: the present one, and every later one, through disconnects and new sessions.
-// It is for watchers of values and configuration. [Data] follows the data of one node, [Children] the names of its
-// children. Package subtree follows a node and everything below it.
+// Package follow reports the states of nodes: the present one, and every later one, through disconnects and new sessions.
+// [Data] follows the data of one node, [Children] the names of its children. Package subtree follows everything below a node.
 //
-// # Nothing is missed
+// Nothing is missed: a read and the watch for the next change are one request, and after a lost connection the next read
+// shows what has happened. States that follow each other quickly may be one; the last state always comes. Nothing comes twice:
+// each state is compared with the last one by the zxids of its changes.
 //
-// A read and the watch for the next change are one request. So what happens after the state that was read is told by the
-// watch. When the connection is lost, so is the watch, and the read on the next connection shows what has happened
-// meanwhile. States that follow each other quickly may be told as one: the last one is always told.
-//
-// # Nothing is told twice
-//
-// Each state is compared with the one that was told last, by the zxids of its changes. If the node has not changed, nothing
-// is told.
-//
-// # It never goes back
-//
-// On one connection answers come in order. The next connection of a session is refused by a server that has not seen what the
-// session has seen ([zkconn.Epoch.Seen]). A new session knows nothing of that. As a rule its server has applied the session's
-// creation, and so everything that was told before; but where the servers keep local sessions, which only one server knows, it
-// may lag behind. So in each session after the first one a sync comes before the first read. It waits for everything that was
-// committed by then, and whatever was told in an earlier session had been committed.
+// It never goes back. On one connection answers come in order. The next connection of a session is refused by a server that
+// has not seen what the session has seen ([zkconn.Epoch.Seen]). A new session knows nothing of that, and where the servers keep
+// local sessions its server may lag behind. So in each session after the first one a sync comes before the first read.
 package follow

@@ -1,31 +1,29 @@
 // Package gate bounds how often a change is refused because others change the same thing at the same time.
 //
-// # What is missing without it
-//
-// A change is computed from what was read, and the servers refuse it if that has changed since. That costs one request as
-// long as nobody is in the way. But a process that is far from the servers is refused each time, as long as one that is near
-// them never pauses. To queue does not help it: the near one is never refused, so it never queues.
+// A change is computed from what was read, and the servers refuse it if that has changed since. But a process that is far from
+// the servers is refused each time, as long as one that is near them never pauses. To queue does not help it: the near one
+// is never refused, so it never queues.
 //
 // # The rule
 //
 // The gate is a node. It exists while the gate is open.
 //
-//   - Whoever is not in the queue checks in its transaction that the gate is open.
-//   - Whoever was refused twice, or has found the gate closed, queues.
-//   - Whoever has the turn need not find it open. It makes one more attempt. If that is refused, too, it
+//   - A change outside the queue checks in its transaction that the gate is open.
+//   - A change that was refused twice, or has found the gate closed, queues.
+//   - In its turn a change need not find the gate open. It makes one more attempt. If that is refused, too, it
 //     closes the gate, reads, and makes the change and the gate in one transaction.
-//   - Whoever has found the gate closed makes it when its turn has come: the one that closed it may have died.
+//   - A change that has found the gate closed makes the node when its turn has come: the process that closed it may have died.
 //
 // # Why every call ends
 //
-// When the servers have closed the gate, they refuse the transactions of all who are not in the queue, and of those in the
-// queue only the first sends any. So nothing changes between its read, which follows the closing on the same connection, and
+// When the servers have closed the gate, they refuse all transactions from outside the queue, and in the queue only the
+// first sends any. So nothing changes between its read, which follows the closing on the same connection, and
 // its transaction: that is not refused. So a turn takes four requests at most, and a call ends after two attempts of its own, the
-// turns of those ahead of it, and its own turn. Those who come later, or come again, queue behind it. It does not matter who is near.
+// turns of those ahead of it, and its own turn, however near the others are.
 //
-// There are three exceptions. A session that dies in its turn delays the others until the servers end it, as with a lock. A function of the user
-// that takes longer than [Patience] loses the turn, because it may be waiting for another call that queues behind it; it may
-// be called again and again as long as others make changes. And processes of older versions do not look at the gate.
+// There are three exceptions. A session that dies in its turn delays the others until the servers end it, as with a lock. A
+// function of the user that takes longer than [Patience] loses the turn, because it may be waiting for another call that queues
+// behind it; it may be called again and again as long as others make changes. And processes of older versions ignore the gate.
 //
 // The gate is for progress only. Each change must be right without it: its transaction checks what it was computed from.
 // Without the node, which older versions did not make, the gate is closed until the first change has made it.
@@ -55,10 +53,10 @@ type Gate struct {
 	contended bool // another process was in the queue when this one last entered it
 }
 
-// ErrRefused means that a change was refused because somebody else was quicker, or has the turn.
-var ErrRefused = errors.New("somebody else has made a change")
+// ErrRefused means that a change was refused because another was quicker, or has the turn.
+var ErrRefused = errors.New("another process has made a change")
 
-// refusals is how many a change bears before it queues.
+// refusals is how often a change is refused before it queues.
 const refusals = 2
 
 // Patience is how long a function of the user may take in its turn.

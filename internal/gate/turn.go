@@ -17,16 +17,12 @@ import (
 // Turn is a gate for records that must leave nothing when they are removed, or that older versions have made: it needs no node
 // while no change is refused. A Turn serves one call, and is not safe for use by many goroutines.
 //
-// The gate is closed while its node exists. Each change creates and deletes the node in its transaction, so the servers refuse the
-// change while the gate is closed. A call queues if the gate was closed, or if its change was refused twice because the record had
-// changed. In its turn it makes one more attempt. If that is refused, too, it closes the gate, reads, and makes its change; no other
-// call makes one, so this one is not refused. So every call ends as with a [Gate], with the same exceptions.
+// The gate is closed while its node, which is ephemeral, exists. Each change creates and deletes the node in its transaction, so the
+// servers refuse the change while the gate is closed. Otherwise the rule and the argument are those of a [Gate]. A node that is left
+// over is used by the next call that has the turn.
 //
 // Closing the gate at the first attempt would be right as well. But each call that finds it closed queues, and then finds others in
 // the queue. So the gate would stay closed, and calls that do not disturb each other would wait for each other.
-//
-// The node is ephemeral. If one is left over, the next call that has the turn uses it. If it is deleted externally, changes
-// may be refused once more: the gate is for progress only, here too.
 type Turn struct {
 	Node string       // the gate, beside the record
 	Line *queue.Queue // of the function Line
@@ -107,7 +103,7 @@ func (t *Turn) Take(ctx context.Context, e *zkconn.Epoch) (err error) {
 			}
 			return err
 		}
-		t.Leave() // somebody has removed the entry: queue again
+		t.Leave() // the entry was removed externally: queue again
 	}
 }
 

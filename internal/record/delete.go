@@ -9,19 +9,16 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A node that several processes know by its name must not be deleted by its name alone. A delete whose answer was
-// lost is sent again, and a delete may wait in the queue of a server. In both cases it may be applied when there is
-// a new node of the same name. A delete can name the version of the node. But the version of every new node is 0, so
-// it does not tell a node from its successor.
-//
-// A child of the node does. The child is made under one node, and its name is used only once. So one transaction
-// deletes the child and the node, and the servers refuse it for any other node of that name. Until then the servers
-// refuse to delete the node without the child.
+// A node that several processes know by its name must not be deleted by its name alone: a delete that is sent again, or waits
+// in the queue of a server, may be applied when there is a new node of the same name, and the version of both may be 0. So
+// the node gets a child with a name that is used only once. One transaction deletes the child and the node: the servers refuse it
+// for any other node of that name. Until then they refuse to delete the node without the child.
 
-// PutMark makes such a child, the mark, under the present node at path, and returns the id of the mark. The error is
+// PutMark makes such a child, the mark, under the present node at path, and returns its id. The error is
 // zk.ErrNoNode if there is no node. The mark is ephemeral: it ends with the session.
 func PutMark(ctx context.Context, e *zkconn.Epoch, path string, acl []zk.ACL) (id string, err error) {
-	err = Insist(ctx, e, func() error {
+	r := node.Insist(ctx, e)
+	for r.Next() {
 		id = node.NewUUID() // a new id for each request: a request that got no answer may yet mark a later node
 		call := e.StartMulti(&zk.CreateRequest{Path: path + "/" + id, Acl: acl, Flags: zk.FlagEphemeral})
 		_, err := call.Wait(ctx, e)
@@ -32,12 +29,11 @@ func PutMark(ctx context.Context, e *zkconn.Epoch, path string, acl []zk.ACL) (i
 				return "", !errors.Is(err, zkconn.ErrNotSent) // what is refused may have arrived twice
 			}})
 		}
-		if RefusedAt(err, 0, zk.ErrNodeExists) {
-			return nil // this very request had made the mark, and arrived twice
+		if r.Err = err; RefusedAt(err, 0, zk.ErrNodeExists) {
+			r.Err = nil // this very request had made the mark, and arrived twice
 		}
-		return err
-	})
-	return id, err
+	}
+	return id, r.Err
 }
 
 // DeleteMarked deletes the node that has this mark, together with the marks of others. If that node is gone

@@ -59,16 +59,17 @@ func (l *Listener) Read(ctx context.Context, path string) (zkconn.Content, error
 	return now, err
 }
 
-// List lists the children of a directory, and listens to the next change of those.
+// List lists the children of a directory, and listens to their next change.
 func (l *Listener) List(ctx context.Context, dir string) (list zkconn.Listing, err error) {
-	err = Insist(ctx, l.e, func() error {
-		w, now, err := l.e.WatchChildren(ctx, dir, func(what zkconn.Event) { l.Tell(dir, what) })
-		if err == nil {
-			l.watches, list = append(l.watches, w), now
-		}
-		return err
-	})
-	return list, err
+	var w *zkconn.Watch
+	r := node.Insist(ctx, l.e)
+	for r.Next() {
+		w, list, r.Err = l.e.WatchChildren(ctx, dir, func(what zkconn.Event) { l.Tell(dir, what) })
+	}
+	if r.Err == nil {
+		l.watches = append(l.watches, w)
+	}
+	return list, r.Err
 }
 
 // Names listens to the next change of the children of a directory, and does not list them. The servers watch it before they
@@ -113,7 +114,7 @@ func (l *Listener) Next(ctx context.Context, quiet time.Duration) (path string, 
 	}
 }
 
-// Stop ends the watches, and forgets what they have told. The caller may begin anew.
+// Stop ends the watches, and forgets their events. The caller may begin again.
 func (l *Listener) Stop() {
 	for _, w := range l.watches {
 		w.Stop()

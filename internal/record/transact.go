@@ -11,41 +11,20 @@ import (
 )
 
 // ErrAgain means that a request should be made again.
-var ErrAgain = errors.New("again")
+var ErrAgain = node.ErrAgain
 
-// Insist calls f, which makes a request that may be applied twice, until the outcome of the request is known. Before
-// each call it waits for a connection. It calls f again after an answer that leaves the outcome open, after
-// zkconn.ErrNotSent and after ErrAgain, with pauses, but without one after the first ErrAgain. It ends with ctx, and with the session of e (zkconn.ErrOver).
+// Insist calls f, which makes a request that may be applied twice, in the loop of [node.Insist].
 func Insist(ctx context.Context, e *zkconn.Epoch, f func() error) error {
-	for lost, again := (node.Pace{}), (node.Pace{Free: 1}); ; {
-		if err := e.Await(ctx); err != nil {
-			return err
-		}
-		err := f()
-		if errors.Is(err, zk.ErrSessionExpired) {
-			return zkconn.ErrOver
-		}
-		pace := &lost
-		switch {
-		case errors.Is(err, ErrAgain):
-			pace = &again
-		case !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent):
-			return err
-		}
-		if err := pace.Rest(ctx, e); err != nil {
-			return err
-		}
+	r := node.Insist(ctx, e)
+	for r.Next() {
+		r.Err = f()
 	}
+	return r.Err
 }
 
-// Transact repeats a transaction until its outcome is known. If the transaction was applied before, the servers must
-// refuse it, or it must change nothing: see the package comment. [RefusedAt] tells why it was refused.
+// Transact is [node.Apply].
 func Transact(ctx context.Context, e *zkconn.Epoch, ops ...any) (res []zk.MultiResponse, err error) {
-	err = Insist(ctx, e, func() error {
-		res, err = e.StartMulti(ops...).Wait(ctx, e)
-		return err
-	})
-	return res, err
+	return node.Apply(ctx, e, ops...)
 }
 
 // RefusedAt reports whether the servers refused a transaction because of its

@@ -12,13 +12,13 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// named is the data of a writer's node: the name of its change, and the timeout of its session, which nothing else tells others.
+// named is the data of a writer's node: the name of its change, and the timeout of its session, which others learn only here.
 func named(e *zkconn.Epoch, change string) string {
 	return change + "/" + strconv.FormatInt(e.Timeout().Milliseconds(), 10)
 }
 
-// Lifetime is the timeout of another session: after its death its nodes stay for so long. It is 0 if the session has no writer in dir that
-// tells it, and this one may read. It reads all writers there.
+// Lifetime is the timeout of another session: after its death its nodes stay for so long. It is 0 if no writer in dir that may be read
+// says it. It reads all writers there.
 func Lifetime(ctx context.Context, e *zkconn.Epoch, dir string, session int64) (lifetime time.Duration, err error) {
 	names, _, err := e.Children(ctx, dir)
 	for i, name := range names {
