@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime/debug"
 	"slices"
 
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
 )
 
@@ -48,13 +51,13 @@ func (p *Phaser) turnTo(ctx context.Context, e *zkconn.Epoch, to state, ops ...a
 	if to.Terminated {
 		ops = append(ops, &zk.DeleteRequest{Path: p.open(), Version: -1}) // before wait: await depends on this order
 	} else {
-		// The first change of wait is a write, by which those who wait know that this is an advance.
+		// The first change of wait is a write, by which waiters know that this is an advance.
 		ops = append(ops, &zk.SetDataRequest{Path: wait, Version: -1},
 			&zk.CreateRequest{Path: p.wait(to.Phase), Acl: p.at.ACL()},
 			&zk.CreateRequest{Path: p.arrivals(after(to.Phase)), Acl: p.at.ACL()})
 	}
 	transact := p.turn().Transact
-	if p.onAdvance != nil { // since the action began nobody can be registered, and whoever has the turn waits for this
+	if p.onAdvance != nil { // since the action began no party can be registered, and the call that has the turn waits for this
 		transact = record.Transact
 	}
 	_, err = transact(ctx, e, append(ops, &zk.DeleteRequest{Path: wait, Version: -1})...)
@@ -76,7 +79,7 @@ func (p *Phaser) turnTo(ctx context.Context, e *zkconn.Epoch, to state, ops ...a
 // One event ends the wait. The transaction of an advance writes to the node wait before it deletes that node. The
 // transaction of a termination deletes the node open before the node wait. The servers report the first change of
 // each transaction first. So a change of wait is an advance, and nothing need be read after it. A deletion, of
-// either node, may also be by hand, so the state is read after it. Nobody reports that the last party that had to
+// either node, may also be external, so the state is read after it. No event reports that the last party that had to
 // arrive has died. So if the wait is long, it also watches one random party of those that have still to arrive:
 // when the phase is over, that party has left.
 func (p *Phaser) await(ctx context.Context, e *zkconn.Epoch, phase int) (state, error) {
@@ -124,7 +127,7 @@ func (p *Phaser) await(ctx context.Context, e *zkconn.Epoch, phase int) (state, 
 	}
 }
 
-// glance says, for a wait that its context has ended, who has still to arrive at a phase, and who has arrived.
+// glance says who has still to arrive at a phase, and who has arrived, for a wait that its context has ended.
 func (p *Phaser) glance(ctx context.Context, e *zkconn.Epoch, phase int) string {
 	return record.Glance(ctx, e, func(ctx context.Context) (string, error) {
 		here, _, err := e.Children(ctx, p.arrivals(phase))
@@ -148,7 +151,7 @@ func (p *Phaser) glance(ctx context.Context, e *zkconn.Epoch, phase int) string 
 	})
 }
 
-// intact returns zksync.ErrBroken if the nodes of the present phase are gone because somebody removed them by hand.
+// intact returns zksync.ErrBroken if the nodes of the present phase were removed externally.
 func (p *Phaser) intact(ctx context.Context, e *zkconn.Epoch, phase int) error {
 	for _, node := range []string{p.wait(phase), p.open()} {
 		_, there, err := e.Exists(ctx, node)
@@ -182,7 +185,7 @@ func (p *Phaser) advanceIfDone(ctx context.Context, e *zkconn.Epoch, phase int) 
 		return "", nil, nil // the phaser has advanced meanwhile, or no party was ever registered in the phase
 	case p.onAdvance != nil: // another process may run the function, or wait for the lock
 		busy, _, err := e.Children(ctx, p.action())
-		// A node that is no entry of the lock is somebody else's, and might never go.
+		// A node that is no entry of the lock belongs to another program, and might never go.
 		busy = slices.DeleteFunc(busy, func(name string) bool {
 			_, contends := queue.ParseEntry(name)
 			return !contends
@@ -191,11 +194,118 @@ func (p *Phaser) advanceIfDone(ctx context.Context, e *zkconn.Epoch, phase int) 
 			return record.Pick(p.action(), busy), nil, err
 		}
 	}
-	// Nobody is left to arrive, and no process runs the function. The transaction of the advance
-	// checks that nobody has been registered since.
+	// No party is left to arrive, and no process runs the function. The transaction of the advance checks that none has been
+	// registered since.
 	arrived, err := p.stat(ctx, e, after(phase))
 	if err == nil {
 		next, err = p.advance(ctx, e, phase, int(arrived.NumChildren))
 	}
 	return "", next, err
+}
+
+// An advance with the function of WithOnAdvance has three steps, all under a lock at "action":
+//
+//   - delete the directory of those who have still to arrive. It must be empty,
+//     and after that no party can be registered;
+//   - run the function;
+//   - advance.
+//
+// The transactions of the first and the last step check the node of the lease, so the servers refuse them when the
+// lease is lost. If the holder dies between these steps, the directory is gone and the phase is the same. The next
+// process that sees that and gets the lock begins with the function.
+
+// outcome is how an action ended.
+type outcome struct {
+	next     *state // nil if this action did not make the phaser advance
+	err      error
+	panicked any
+}
+
+// act runs the function of WithOnAdvance for a phase and then makes the phaser advance, unless another process does.
+//
+// The function runs in a goroutine that does not end with ctx, because once it has begun it is to be finished. Close
+// of the session does not wait for it, because it may take long, or close the session itself.
+func (p *Phaser) act(ctx context.Context, e *zkconn.Epoch, phase int) (next *state, err error) {
+	out, left := make(chan outcome), make(chan struct{})
+	defer close(left)
+	go func() {
+		o := outcome{err: errors.New("zkphaser: the function of WithOnAdvance has not returned")}
+		defer func() {
+			if o.panicked = recover(); o.panicked != nil { // it goes on in another goroutine, without its traceback
+				p.at.Logger().Error("the function of WithOnAdvance panicked", "path", p.at.Path, "panic", o.panicked, "stack", string(debug.Stack()))
+			}
+			select {
+			case out <- o:
+			case <-left:
+				if o.panicked != nil {
+					panic(o.panicked)
+				}
+			}
+		}()
+		o.next, o.err = p.locked(context.WithoutCancel(ctx), e, phase)
+	}()
+	select {
+	case o := <-out:
+		switch {
+		case o.panicked != nil:
+			panic(o.panicked)
+		case errors.Is(o.err, zksync.ErrLost):
+			// The lease reports its loss a little before the epoch ends; or the node of the lease was removed externally.
+			// In both cases the caller looks again.
+			return nil, new(node.Pace).Rest(ctx, e)
+		}
+		return o.next, o.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-e.Over():
+		return nil, zkconn.ErrOver
+	}
+}
+
+// locked is act under the lock.
+func (p *Phaser) locked(ctx context.Context, e *zkconn.Epoch, phase int) (next *state, err error) {
+	err = p.at.Run(ctx, "", func(ctx context.Context, now *zkconn.Epoch) error {
+		if now != e {
+			return zksync.ErrLost
+		}
+		return p.turns.Do(ctx, func(_ context.Context, l *zksync.Lease) (err error) {
+			next, err = p.held(ctx, l, e, phase)
+			return err
+		})
+	})
+	switch {
+	case next == nil:
+		return nil, err
+	case next.Terminated:
+		_ = e.Delete(ctx, p.action()) // refused while other processes are in it
+	}
+	return next, nil
+}
+
+// held is act while the lock is held.
+func (p *Phaser) held(ctx context.Context, l *zksync.Lease, e *zkconn.Epoch, phase int) (*state, error) {
+	check := &zk.CheckVersionRequest{Path: p.at.Full(l.Node()), Version: -1}
+	next := p.arrivals(after(phase))
+	res, err := p.turn().Transact(ctx, e, check,
+		&zk.CheckVersionRequest{Path: p.wait(phase), Version: -1},
+		&zk.DeleteRequest{Path: p.arrivals(phase), Version: -1},
+		&zk.SetDataRequest{Path: next, Version: -1})
+	var arrived *zk.Stat
+	switch {
+	// From here on no party can be registered, because the directory is gone: this is the number of all parties.
+	case err == nil:
+		arrived = res[3].Stat
+	case record.RefusedAt(err, 2, zk.ErrNoNode): // another process had begun, or this very request was applied before
+	case record.Conflict(err):
+		return nil, nil // the phaser has advanced, or a party was registered, or the lease is lost
+	default:
+		return nil, err
+	}
+	if arrived == nil { // no answer showed how many have arrived
+		if arrived, err = p.stat(ctx, e, after(phase)); err != nil {
+			return nil, err
+		}
+	}
+	ended := p.onAdvance(l.Context(), phase, int(arrived.NumChildren))
+	return p.turnTo(ctx, e, state{Phase: after(phase), Terminated: ended}, check)
 }

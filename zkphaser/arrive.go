@@ -2,12 +2,162 @@ package zkphaser
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
+
+// register registers n parties, one after the other. As soon as one of them is registered, the phase cannot end, so
+// all of them are registered at the same phase.
+func (p *Phaser) register(ctx context.Context, e *zkconn.Epoch, n int) (t state, err error) {
+	p.detach(e)
+	p.mu.Lock()
+	t.Phase = p.phase
+	p.mu.Unlock()
+	if t.Phase < 0 || n == 0 {
+		v, err := p.terms.Read(ctx, e)
+		if t = v.T; err != nil {
+			return t, err
+		}
+	}
+	turn := p.turn()
+	defer turn.Leave()
+	var made []*party
+	for pace := (node.Pace{Free: 1}); err == nil && !t.Terminated && len(made) < n; {
+		x, refused := p.enter(ctx, e, t.Phase)
+		switch {
+		case refused == nil:
+			made = append(made, x)
+			continue
+		case !errors.As(refused, new(*node.Refused)) && !errors.Is(refused, node.ErrGone):
+			err = refused
+		default:
+			turn.Refused()
+			if err = turn.Take(ctx, e); err == nil {
+				t, err = p.afterRefusal(ctx, e, t.Phase)
+			}
+			if err == nil {
+				err = pace.Rest(ctx, e)
+			}
+		}
+	}
+	if err == nil && !t.Terminated {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.phase, p.parties, p.lost = t.Phase, append(p.parties, made...), p.lost && len(made) == 0
+		return t, nil
+	}
+	for _, x := range made {
+		p.remove(x)
+	}
+	return t, err
+}
+
+// enter makes the node of a party that has to arrive at a phase. The servers refuse it if the phaser is
+// not in that phase, or is about to advance.
+func (p *Phaser) enter(ctx context.Context, e *zkconn.Epoch, phase int) (*party, error) {
+	name := ""
+	_, err := node.Make(ctx, e, node.Spec{
+		Dir: p.arrivals(phase), Name: func(uuid string) string { name = node.Prefix(uuid) + "-party"; return name },
+		Data: p.at.Owner, ACL: p.at.ACL(), Flags: zk.FlagEphemeral, Plain: &p.plain,
+		Before: func() []any {
+			// The first node exists while the phaser is in the phase, and the second until it is about to advance.
+			// Without the second check node.Make would make the directory again.
+			return []any{&zk.CheckVersionRequest{Path: p.wait(phase), Version: -1},
+				&zk.CheckVersionRequest{Path: p.arrivals(phase), Version: -1}}
+		},
+	})
+	// ErrNodeExists: this very request had made the node, and arrived twice.
+	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		return nil, err
+	}
+	return &party{name: name, epoch: e, at: phase}, nil
+}
+
+// afterRefusal returns the state in which a party may be registered after a registration at a phase was refused. If
+// the phaser is about to advance, afterRefusal waits for the advance.
+func (p *Phaser) afterRefusal(ctx context.Context, e *zkconn.Epoch, phase int) (state, error) {
+	t, err := p.found(ctx, e)
+	if err != nil || t.Terminated || t.Phase != phase {
+		return t, err
+	}
+	_, there, err := e.Exists(ctx, p.arrivals(phase))
+	switch {
+	case err != nil:
+		return t, err
+	case there:
+		return t, p.intact(ctx, e, phase)
+	}
+	return p.await(ctx, e, phase)
+}
+
+// detach forgets the parties of sessions before that of e. It leaves those of a later session: another call may
+// have registered them before this call came here.
+func (p *Phaser) detach(e *zkconn.Epoch) {
+	p.drop(func(x *party) bool { return x.epoch.Number() < e.Number() }, true)
+}
+
+// drop forgets parties. lost means that they were lost with their session: the next arrival reports that.
+func (p *Phaser) drop(which func(*party) bool, lost bool) (dropped []*party) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, x := range p.parties {
+		if which(x) {
+			dropped = append(dropped, x)
+		}
+	}
+	p.parties = slices.DeleteFunc(p.parties, which)
+	p.lost = p.lost || lost && len(dropped) > 0
+	return dropped
+}
+
+// remove has the node of a party removed. An arrival of the party may be under way, which moves the node from the
+// first directory to the second. So the node is removed from the first directory first: after that an arrival that
+// has not been applied finds nothing to move.
+func (p *Phaser) remove(x *party) (done <-chan struct{}) {
+	p.mu.Lock()
+	at := x.at
+	p.mu.Unlock()
+	from, next := p.arrivals(at), p.arrivals(after(at))
+	gone := x.epoch.Reap(zkconn.Orphan{Dir: from, Node: from + "/" + x.name})
+	return x.epoch.Reap(zkconn.Orphan{Dir: next, Pending: gone, Outcome: func() (string, bool) { return next + "/" + x.name, false }})
+}
+
+// clear removes what a phaser that has terminated in a phase does not need any more: our own parties, and the directories,
+// unless parties of others are in them.
+func (p *Phaser) clear(e *zkconn.Epoch, phase int) {
+	var gone []<-chan struct{}
+	for _, x := range p.drop(func(*party) bool { return true }, false) {
+		gone = append(gone, p.remove(x))
+	}
+	p.mu.Lock()
+	p.lost = false
+	p.mu.Unlock()
+	done := make(chan struct{})
+	if p.at.Spawn(func() {
+		defer close(done)
+		_ = p.at.Run(context.Background(), "", func(ctx context.Context, e *zkconn.Epoch) error {
+			for _, removed := range gone {
+				select {
+				case <-removed:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			for _, dir := range []string{p.arrivals(phase), p.arrivals(after(phase))} {
+				_ = e.Delete(ctx, dir)
+			}
+			return nil
+		})
+	}) {
+		node.Settle(e, done, node.Grace)
+	}
+}
 
 // pick takes a party for an arrival: one that is the first to have to arrive, and among those
 // preferably one that may have arrived already.
@@ -50,7 +200,7 @@ func (p *Phaser) arrive(ctx context.Context, leave, await bool) (phase int, err 
 	})
 	defer release()
 	t, arrived, missing := state{}, false, ""
-	err = p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+	err = p.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) (err error) {
 		// The session in which the party was registered is over.
 		if x.epoch != e {
 			p.detach(e)
@@ -84,7 +234,7 @@ func (p *Phaser) arrive(ctx context.Context, leave, await bool) (phase int, err 
 
 // refuse is the result of an arrival without a party. It is not an error if the phaser has terminated.
 func (p *Phaser) refuse(ctx context.Context, reason error) (int, error) {
-	t, err := p.look(ctx)
+	t, err := p.look(ctx, "")
 	if err == nil && t.Terminated {
 		return t.number(), nil
 	}
@@ -100,12 +250,12 @@ type place int
 const (
 	behind  place = iota // in the directory of the phase at which it has to arrive
 	ahead                // in the directory of the next phase: the party has arrived
-	nowhere              // the party was deregistered, or somebody removed its node by hand
+	nowhere              // the party was deregistered, or its node was removed externally
 )
 
 // arriveOnce makes a party arrive, unless it has arrived already, and makes the phaser advance if the party
-// is the last. t is the phase at which it arrived, or tells that the phaser has terminated. next is the
-// state after an advance that this call made.
+// is the last. t is the phase at which it arrived, or that of a phaser that has terminated. next is the state after an
+// advance that this call made.
 func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leave bool) (t state, next *state, arrived bool, err error) {
 	at, left, registered := behind, -1, 0
 	err = record.Insist(ctx, e, func() (err error) {
@@ -141,7 +291,7 @@ func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leav
 	case err != nil:
 	case left == 0:
 		next, err = p.advance(ctx, e, t.Phase, registered)
-	case left < 0: // no answer told how many are left
+	case left < 0: // no answer showed how many are left
 		next, err = p.catchUp(ctx, e)
 	}
 	return t, next, true, err
@@ -212,11 +362,11 @@ func (p *Phaser) whyRefused(ctx context.Context, e *zkconn.Epoch, x *party, at p
 		return t, errDetached
 	case t.Phase == x.at:
 		return t, p.intact(ctx, e, t.Phase)
-	case !before(t.Phase, x.at): // the phase is over: the next look for the node tells whether the party arrived
+	case !before(t.Phase, x.at): // the phase is over: the next look for the node shows whether the party arrived
 		return t, nil
 	}
-	// The party has arrived at the present phase. But that may be over, and nobody may have noticed it: the last
-	// party that had to arrive has died, and no call waits.
+	// The party has arrived at the present phase. But that may be over, and no call may have noticed it: the last party
+	// that had to arrive has died, and no call waits.
 	_, next, err := p.advanceIfDone(ctx, e, t.Phase)
 	switch {
 	case next != nil:

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
@@ -15,23 +14,22 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// The nodes of a phaser. Its base node says which phase the phaser is in, and is never
-// deleted. In phase 7 these nodes are below it:
+// The nodes of a phaser. Its base node has the phase, and is never deleted. In phase 7 these nodes are below it:
 //
 //	open      until the phaser has terminated
-//	wait-7    watched by all who wait for the advance; it is written to only in the transaction that deletes it
+//	wait-7    watched by all that wait for the advance; it is written to only in the transaction that deletes it
 //	phase-7   the parties that have still to arrive at phase 7, each an ephemeral node
 //	phase-8   those that have arrived at phase 7, and so have to arrive at phase 8
 //	action    a lock for the process that runs the function of WithOnAdvance; phase-7 is gone then
-//	turn      exists while one that was refused several times makes a change, and no phase ends: see gate.Turn
+//	turn      exists while a call that was refused several times makes a change, and no phase ends: see gate.Turn
 //	turns     the queue for that
 //
 // So a party is one node in one of two directories. Its arrival is a transaction that moves the node from one
-// directory to the other. The Stats of both in the answer tell how many parties are left at that very moment. No
+// directory to the other. The Stats of both in the answer show how many parties are left at that very moment. No
 // other node is written to, so parties that arrive at the same time do not disturb each other. The advance is a
 // transaction that deletes wait-7 and phase-7. The servers refuse it while there is a party in phase-7. So one
 // process makes the advance, the first that tries after the last arrival.
-func (p *Phaser) base() string             { return p.at.Full(p.path) }
+func (p *Phaser) base() string             { return p.at.Full(p.at.Path) }
 func (p *Phaser) open() string             { return p.base() + "/open" }
 func (p *Phaser) wait(phase int) string    { return fmt.Sprintf("%s/wait-%d", p.base(), phase) }
 func (p *Phaser) arrivals(ph int) string   { return fmt.Sprintf("%s/phase-%d", p.base(), ph) }
@@ -40,16 +38,14 @@ func (p *Phaser) node(x *party) string     { return p.arrivals(x.at) + "/" + x.n
 func (p *Phaser) nextNode(x *party) string { return p.arrivals(after(x.at)) + "/" + x.name }
 
 // turn is that of a new call.
-func (p *Phaser) turn() *gate.Turn {
-	return &gate.Turn{Node: p.base() + "/turn", Line: p.line}
-}
+func (p *Phaser) turn() *gate.Turn { return &gate.Turn{Node: p.base() + "/turn", Line: p.line} }
 
 // state is the data of the base node.
 type state struct {
 	Phase      int  `json:"phase"`
 	Terminated bool `json:"terminated,omitempty"`
-	// Action tells that the users of the phaser have a function that is called when the phaser advances. It is set in
-	// the data of the node; a state that this process makes itself may leave it out, because encode sets it.
+	// Action means that the users of the phaser have a function that is called when the phaser advances. A state that
+	// this process makes itself may leave it out, because encode sets it.
 	Action bool `json:"action,omitempty"`
 }
 
@@ -59,14 +55,6 @@ func (t state) number() int {
 		return math.MinInt32 + t.Phase
 	}
 	return t.Phase
-}
-
-// known is n, or -1 if there is an error, so that nobody takes n for a number of phases or parties.
-func known(n int, err error) int {
-	if err != nil {
-		return -1
-	}
-	return n
 }
 
 // after is the number of the next phase.
@@ -101,28 +89,26 @@ func (p *Phaser) first() (state, []string) {
 	return state{Action: p.onAdvance != nil}, []string{p.open(), p.wait(0), p.arrivals(0), p.arrivals(1)}
 }
 
-// learn reads the state as the leader of the servers knows it. The phaser must exist: if it is gone the error is
-// errRemoved, unless another process has made it again meanwhile.
+// learn reads the state as the leader of the servers knows it. If the phaser is gone, the error is errRemoved, unless another
+// process has made it again meanwhile.
 func (p *Phaser) learn(ctx context.Context, e *zkconn.Epoch) (state, error) {
 	v, there, err := p.terms.Ask(ctx, e)
-	if err == nil && there {
+	if err == nil && !there {
+		if _, there, err = e.Exists(ctx, p.base()); err == nil && there {
+			return p.found(ctx, e)
+		} else if err == nil {
+			err = errRemoved
+		}
+	}
+	if err == nil {
 		p.note(e, v.T)
 	}
-	if err != nil || there {
-		return v.T, err
-	}
-	if _, there, err = e.Exists(ctx, p.base()); err == nil && !there {
-		err = errRemoved
-	}
-	if err != nil {
-		return v.T, err
-	}
-	return p.found(ctx, e) // another process has made it again
+	return v.T, err
 }
 
-// seen is learn after a server has told that a node of the phase is gone. The transaction that ends a phase writes the
+// seen is learn after a server has reported that a node of the phase is gone. The transaction that ends a phase writes the
 // state, too, so that server has the state, and need not catch up with the leader first. If the session has moved to another
-// server that lags, that one still shows the phase with its nodes. Then the watches are set there, and it tells when it has caught up.
+// server that lags, that one still shows the phase with its nodes. Then the watches are set there, and it reports when it has caught up.
 func (p *Phaser) seen(ctx context.Context, e *zkconn.Epoch) (state, error) {
 	v, there, err := p.terms.Peek(ctx, e)
 	if err != nil || !there {
@@ -141,8 +127,7 @@ func (p *Phaser) found(ctx context.Context, e *zkconn.Epoch) (state, error) {
 	return v.T, err
 }
 
-// note records the newest state. When the phaser has terminated, nobody needs our
-// parties any more, and note has them removed.
+// note records the newest state. In a phaser that has terminated our parties are not needed any more, and note has them removed.
 func (p *Phaser) note(e *zkconn.Epoch, t state) {
 	p.mu.Lock()
 	p.phase = t.Phase
@@ -162,23 +147,18 @@ func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) error {
 			return err
 		}
 		t, err := p.found(ctx, e)
-		if t.Terminated {
+		if err == nil && !t.Terminated {
+			t.Terminated = true
+			_, err = record.Transact(ctx, e,
+				&zk.SetDataRequest{Path: p.base(), Data: p.encode(t), Version: -1},
+				&zk.DeleteRequest{Path: p.open(), Version: -1}, // before wait: await depends on this order
+				&zk.DeleteRequest{Path: p.wait(t.Phase), Version: -1},
+			)
+		}
+		if err == nil {
 			p.clear(e, t.Phase)
 		}
-		if err != nil || t.Terminated {
-			return err
-		}
-		t.Terminated = true
-		_, err = record.Transact(ctx, e,
-			&zk.SetDataRequest{Path: p.base(), Data: p.encode(t), Version: -1},
-			&zk.DeleteRequest{Path: p.open(), Version: -1}, // before wait: await depends on this order
-			&zk.DeleteRequest{Path: p.wait(t.Phase), Version: -1},
-		)
-		switch {
-		case err == nil:
-			p.clear(e, t.Phase)
-			return nil
-		case !record.Conflict(err): // after a conflict the phaser has advanced or terminated: look again
+		if !record.Conflict(err) { // after a conflict the phaser has advanced or terminated: look again
 			return err
 		}
 		turn.Refused()
@@ -188,23 +168,9 @@ func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) error {
 	}
 }
 
-// Phase is the phaser's phase, negative if it has terminated. Like Terminated, the numbers of parties and Attendance
-// it is what the leader of the servers knew at some instant of the call. It blocks for the servers' answers, until
-// ctx ends (the error wraps the context's error) or the session is closed (zksync.ErrClosed).
-func (p *Phaser) Phase(ctx context.Context) (int, error) {
-	t, err := p.made().look(ctx)
-	return known(t.number(), err), errs.Wrap("phase", p.path, err)
-}
-
-// Terminated reports whether the phaser has terminated.
-func (p *Phaser) Terminated(ctx context.Context) (bool, error) {
-	t, err := p.made().look(ctx)
-	return t.Terminated, errs.Wrap("terminated", p.path, err)
-}
-
 // look reads the state; if there is no phaser, it returns the state of a new one.
-func (p *Phaser) look(ctx context.Context) (t state, err error) {
-	err = p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+func (p *Phaser) look(ctx context.Context, op string) (t state, err error) {
+	err = p.at.Run(ctx, op, func(ctx context.Context, e *zkconn.Epoch) error {
 		v, _, err := p.terms.Ask(ctx, e)
 		t = v.T
 		return err
@@ -212,52 +178,10 @@ func (p *Phaser) look(ctx context.Context) (t state, err error) {
 	return t, err
 }
 
-// RegisteredParties is the number of registered parties, in all processes. In a phaser that has
-// terminated the numbers of parties mean nothing.
-func (p *Phaser) RegisteredParties(ctx context.Context) (int, error) {
-	unarrived, arrived, err := p.made().census(ctx)
-	return known(unarrived+arrived, err), errs.Wrap("registered", p.path, err)
-}
-
-// ArrivedParties is the number of registered parties that have arrived at the phase.
-func (p *Phaser) ArrivedParties(ctx context.Context) (int, error) {
-	_, arrived, err := p.made().census(ctx)
-	return known(arrived, err), errs.Wrap("arrived", p.path, err)
-}
-
-// UnarrivedParties is the number of registered parties that have not arrived at the phase.
-func (p *Phaser) UnarrivedParties(ctx context.Context) (int, error) {
-	unarrived, _, err := p.made().census(ctx)
-	return known(unarrived, err), errs.Wrap("unarrived", p.path, err)
-}
-
-// Attendance returns the owners of the parties that have arrived at the phase, and those of the missing: registered
-// parties that have not. Both lists are empty if the phaser has terminated. It blocks and fails like Phase, and also
-// reads the node of each party. While other parties come and go, the phaser may never have had exactly that state.
-func (p *Phaser) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
-	err = p.made().inOnePhase(ctx, func(ctx context.Context, e *zkconn.Epoch, t state) (bool, error) {
-		if arrived, missing = nil, nil; t.Terminated {
-			return true, nil
-		}
-		// First those who have still to arrive: a party that arrives between the two reads is in
-		// both lists, and not in neither. If the phaser advances in between, the lists do not
-		// belong together, and inOnePhase looks again.
-		late, err := p.ownersIn(ctx, e, p.arrivals(t.Phase))
-		if err != nil {
-			return false, err
-		}
-		if arrived, err = p.ownersIn(ctx, e, p.arrivals(after(t.Phase))); err == nil {
-			missing = late
-		}
-		return true, err
-	})
-	return arrived, missing, errs.Wrap("attendance", p.path, err)
-}
-
-// inOnePhase calls look with the present state, until look says that it has seen the phase and the state is the same
-// after it. It makes nothing, and does not call look if nobody has used the phaser.
-func (p *Phaser) inOnePhase(ctx context.Context, look func(context.Context, *zkconn.Epoch, state) (seen bool, err error)) error {
-	return p.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+// inOnePhase calls look with the present state, until look reports that it has seen the phase and the state is the same
+// after it. It makes nothing, and does not call look if there is no phaser.
+func (p *Phaser) inOnePhase(ctx context.Context, op string, look func(context.Context, *zkconn.Epoch, state) (seen bool, err error)) error {
+	return p.at.Run(ctx, op, func(ctx context.Context, e *zkconn.Epoch) error {
 		v, there, err := p.terms.Ask(ctx, e)
 		for pace := (node.Pace{Free: 1}); err == nil && there; {
 			seen, err := look(ctx, e, v.T)
@@ -285,10 +209,10 @@ func (p *Phaser) ownersIn(ctx context.Context, e *zkconn.Epoch, dir string) ([]z
 	return record.Owners(ctx, e, dir, names)
 }
 
-// census counts the parties. It reads the directory of those who have still to arrive before and after the other one.
+// census counts the parties. It reads the directory of those that have still to arrive before and after the other one.
 // An arrival changes both directories. So if the first is unchanged, the count in the second is of the same moment.
-func (p *Phaser) census(ctx context.Context) (unarrived, arrived int, err error) {
-	err = p.inOnePhase(ctx, func(ctx context.Context, e *zkconn.Epoch, t state) (bool, error) {
+func (p *Phaser) census(ctx context.Context, op string) (unarrived, arrived int, err error) {
+	err = p.inOnePhase(ctx, op, func(ctx context.Context, e *zkconn.Epoch, t state) (bool, error) {
 		// A Stat's Pzxid is the transaction that last made or deleted a child.
 		var seen [3]*zk.Stat
 		for i, phase := range []int{t.Phase, after(t.Phase), t.Phase} {

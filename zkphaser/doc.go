@@ -1,2 +1,0 @@
-// Package zkphaser has a [Phaser]: a barrier whose parties may change between phases.
-package zkphaser
