@@ -138,7 +138,7 @@ func (b *Barrier) Attendance(ctx context.Context) (arrived, missing []zksync.Own
 			names = append(names, a.name)
 		}
 		if err == nil {
-			arrived, err = record.Owners(ctx, e, b.dir(st.Generation), names)
+			arrived, err = record.Owners[zksync.Owner](ctx, e, b.dir(st.Generation), names)
 		}
 		if err == nil && !st.Broken {
 			missing = make([]zksync.Owner, b.parties-len(arrived))

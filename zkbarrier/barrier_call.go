@@ -443,7 +443,7 @@ func (c *barrierCall) lookAround(ctx context.Context, e *zkconn.Epoch, news *rec
 	content, err := news.Read(soon, c.b.dir(c.st.Generation)+"/"+now)
 	switch {
 	case err == nil:
-		c.neighbor = arrivedOwner{now, node.Decode(content.Data).Owner}
+		c.neighbor = arrivedOwner{now, zksync.Owner(node.Decode(content.Data).Owner)}
 	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth):
 		c.neighbor, err = arrivedOwner{name: now}, nil
 	}

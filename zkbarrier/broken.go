@@ -61,7 +61,7 @@ func (e *BrokenError) Error() string {
 		text += ": the action failed in " + e.by("a party")
 	}
 	if e.Count > 0 {
-		text += "; " + record.Roll{Owners: e.Arrived, More: e.Count - len(e.Arrived)}.Say(fmt.Sprintf("%d of %d had arrived", e.Count, e.Parties))
+		text += "; " + record.Roll{Owners: node.Owners[node.Owner](e.Arrived), More: e.Count - len(e.Arrived)}.Say(fmt.Sprintf("%d of %d had arrived", e.Count, e.Parties))
 	}
 	return text
 }
@@ -74,7 +74,7 @@ func (e *BrokenError) by(unknown string) string {
 	if len(e.By) == 0 {
 		return unknown
 	}
-	return record.Roll{Owners: e.By}.String()
+	return record.Roll{Owners: node.Owners[node.Owner](e.By)}.String()
 }
 
 // deaths says who died.
@@ -84,7 +84,7 @@ func (e *BrokenError) deaths() string {
 	}
 	text := fmt.Sprintf("%d of %d parties died", e.Died, e.Parties)
 	if len(e.By) > 0 {
-		text += fmt.Sprintf("; not left when last seen: %s", record.Roll{Owners: e.By})
+		text += fmt.Sprintf("; not left when last seen: %s", record.Roll{Owners: node.Owners[node.Owner](e.By)})
 	}
 	return text
 }
@@ -131,7 +131,7 @@ func (h breach) present(parties int) string {
 		return ""
 	}
 	e := h.error(parties)
-	return record.Roll{Owners: e.Arrived, More: e.Count - len(e.Arrived)}.Say(fmt.Sprintf("%d of %d have arrived", e.Count, parties))
+	return record.Roll{Owners: node.Owners[node.Owner](e.Arrived), More: e.Count - len(e.Arrived)}.Say(fmt.Sprintf("%d of %d have arrived", e.Count, parties))
 }
 
 // attended is why, with the parties that are there in the generation of st, as far as the servers say that at once.

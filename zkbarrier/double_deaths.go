@@ -122,7 +122,7 @@ func (b *DoubleBarrier) lookInside(ctx context.Context, e *zkconn.Epoch, s *part
 			if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNoAuth) {
 				return err
 			}
-			owner, there = node.Decode(data).Owner, err == nil
+			owner, there = zksync.Owner(node.Decode(data).Owner), err == nil
 		}
 		if there {
 			known[name] = owner

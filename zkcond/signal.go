@@ -8,7 +8,6 @@ import (
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
-	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
 )
 
@@ -21,7 +20,7 @@ type sending struct {
 	attempt string // finds the signal after a lost reply
 	// below decides which waiters the signal is for: those with smaller tokens. It is the token of the caller's hold. Without a hold it is zero
 	// until the first look, which sets it behind the last waiter: a repeated attempt is not for later ones.
-	below zksync.Token
+	below node.Token
 }
 
 // signal adds a signal. It needs no check that l still holds: at worst a waiter is woken in vain. If l is nil, the signal is
@@ -87,7 +86,7 @@ func (c *Cond) addSignal(ctx context.Context, e *zkconn.Epoch, n *sending) error
 }
 
 // after is the next token. A later hold, and so a later waiter, has that one or a greater one.
-func after(t zksync.Token) zksync.Token {
+func after(t node.Token) node.Token {
 	t.Seq++
 	return t
 }

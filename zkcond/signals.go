@@ -24,8 +24,8 @@ type signals struct {
 
 // sent is N signals under one hold of the lock, or without one: then Token is the one after that of the last waiter.
 type sent struct {
-	Token zksync.Token `json:"token"`
-	N     int          `json:"n"`
+	Token node.Token `json:"token"`
+	N     int        `json:"n"`
 }
 
 func parseSignals(data []byte) (s signals, err error) {
@@ -45,13 +45,13 @@ func parseSignals(data []byte) (s signals, err error) {
 // the waiter began to wait.
 const waitMark = "-wait-"
 
-func waiterName(uuid string, t zksync.Token) string {
+func waiterName(uuid string, t node.Token) string {
 	return node.Prefix(uuid) + waitMark + t.String()
 }
 
 type waiting struct {
 	name  string
-	token zksync.Token
+	token node.Token
 }
 
 // parseWaiters returns the waiters among the children of a condition's node, in the order in which they
@@ -62,7 +62,7 @@ func parseWaiters(names []string) (all []waiting) {
 		if !ok || !strings.HasPrefix(n, node.Prefix("")) {
 			continue
 		}
-		if t, err := zksync.ParseToken(text); err == nil {
+		if t, err := node.ParseToken(text); err == nil {
 			all = append(all, waiting{n, t})
 		}
 	}
@@ -97,8 +97,8 @@ func (s signals) serve(all []waiting) (taken []sent, without []waiting) {
 }
 
 // send adds n signals under t.
-func send(to []sent, t zksync.Token, n int) []sent {
-	i, found := slices.BinarySearchFunc(to, t, func(s sent, t zksync.Token) int { return s.Token.Compare(t) })
+func send(to []sent, t node.Token, n int) []sent {
+	i, found := slices.BinarySearchFunc(to, t, func(s sent, t node.Token) int { return s.Token.Compare(t) })
 	if found {
 		to[i].N += n
 		return to
@@ -109,7 +109,7 @@ func send(to []sent, t zksync.Token, n int) []sent {
 // add sends a signal under t to the first waiter without one, or to all of them.
 // It reports false if there is no such waiter. Waiters with t or a greater token get none: they
 // began to wait later.
-func (s signals) add(all []waiting, t zksync.Token, broadcast bool) (signals, bool) {
+func (s signals) add(all []waiting, t node.Token, broadcast bool) (signals, bool) {
 	taken, without := s.serve(all)
 	n := 0
 	for n < len(without) && without[n].token.Compare(t) < 0 {
@@ -126,7 +126,7 @@ func (s signals) add(all []waiting, t zksync.Token, broadcast bool) (signals, bo
 
 // take uses the first signal for the waiter with token t, which has waited longest.
 // It reports false if there is none.
-func (s signals) take(t zksync.Token) (signals, bool) {
+func (s signals) take(t node.Token) (signals, bool) {
 	for i, g := range s.Sent {
 		if g.N > 0 && g.Token.Compare(t) > 0 {
 			rest := slices.Clone(s.Sent[i:]) // the waiters of earlier signals have left

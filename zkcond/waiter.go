@@ -23,7 +23,7 @@ import (
 // stays, and the next waiter finds it.
 type waiter struct {
 	c     *Cond
-	token zksync.Token // of the hold that was given up
+	token node.Token // of the hold that was given up
 	name  string
 	e     *zkconn.Epoch
 	seen  snapshot // with the signal

@@ -195,7 +195,7 @@ type run struct {
 func (r run) unfinished() bool { return !r.Started.IsZero() && r.Ended.IsZero() && r.Err == "" }
 
 func (r run) public() Record {
-	return Record{r.Scheduled.UTC(), r.Started.UTC(), r.Ended.UTC(), node.Decode(r.Owner).Owner, r.Err}
+	return Record{r.Scheduled.UTC(), r.Started.UTC(), r.Ended.UTC(), zksync.Owner(node.Decode(r.Owner).Owner), r.Err}
 }
 
 func decode(data []byte) (r run, err error) {

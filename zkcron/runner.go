@@ -4,15 +4,15 @@ import (
 	"context"
 	"errors"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/share"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-zookeeper/zk"
 )
 
 // runner is one call of Run, as far as it concerns one job.
@@ -36,7 +36,7 @@ func newRunner(c *Cron, j *job) *runner {
 		First: func() (terms, []string) { return j.wants, []string{base + queueName, base + recordName} },
 		Check: func(terms) error { return nil }, // they may be changed
 	}
-	r.grants = share.NewUnshared(c.at, "/"+layout.Cron+"/"+j.name+queueName, zksync.KindLock)
+	r.grants = share.NewUnshared(c.at, "/"+layout.Cron+"/"+j.name+queueName, queue.KindLock)
 	// So whoever is in the queue has the terms of the job. Nobody makes the job's node without its terms.
 	r.grants.Queue().Base = base
 	r.grants.Queue().Check = func() []any {

@@ -12,6 +12,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/share"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -73,7 +74,7 @@ func New(s *zksync.Session, path string, self Candidate, opts ...zksync.Option) 
 	if e.bare = len(own) > 0; e.bare && len(self.Data) > 0 {
 		at.Refuse(errBare)
 	}
-	g := share.NewUnshared(at, "", zksync.KindLock)
+	g := share.NewUnshared(at, "", queue.KindLock)
 	g.Queue().Type, g.Queue().Refuse = layout.Election, latches.Refuse
 	g.Queue().Data = func() []byte {
 		if e.bare {

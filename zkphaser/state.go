@@ -206,7 +206,7 @@ func (p *Phaser) ownersIn(ctx context.Context, e *zkconn.Epoch, dir string) ([]z
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}
-	return record.Owners(ctx, e, dir, names)
+	return record.Owners[zksync.Owner](ctx, e, dir, names)
 }
 
 // census counts the parties. It reads the directory of those that have still to arrive before and after the other one.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/share"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -41,7 +42,7 @@ type RWMutex struct {
 // zksync.WithLinger and zksync.WithHandover concern writers only.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *RWMutex {
 	at := session.NewAccess((*session.Session)(s), path, opts)
-	write := share.NewCohort(at, zksync.KindWrite)
+	write := share.NewCohort(at, queue.KindWrite)
 	return &RWMutex{path: path, s: s, write: (*zksync.Mutex)(write), read: share.NewReaders(write)}
 }
 

@@ -181,15 +181,11 @@ func (w *Weighted) Available(ctx context.Context) (free int64, err error) {
 }
 
 // Contenders lists the holders and the waiters of permits, in order: see [zksync.Contenders].
-func (w *Weighted) Contenders(ctx context.Context) (list []zksync.Contender, err error) {
-	err = w.made().in(ctx, "list", func(ctx context.Context, e *zkconn.Epoch) error {
-		r, err := w.config.learn(ctx, e)
-		if err == nil {
-			list, err = w.g.Queue().Contenders(ctx, e, r.Now())
-		}
-		return err
-	})
-	return list, err
+func (w *Weighted) Contenders(ctx context.Context) ([]zksync.Contender, error) {
+	if err := w.made().at.Misuse(); err != nil {
+		return nil, errs.Wrap("list", w.path, err)
+	}
+	return zksync.Contenders(ctx, (*zksync.Session)(w.at.Session), w.path)
 }
 
 // in runs f in the present session, and again in the next one if that session ends.

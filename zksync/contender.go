@@ -2,6 +2,9 @@ package zksync
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
@@ -10,45 +13,74 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Kind is the kind of an entry of a queue: see [KindLock] and the others.
-type Kind = queue.Kind
+// Kind is the kind of an entry of a queue.
+type Kind string
 
 const (
 	// KindLock is held alone, and never turns into another kind.
-	KindLock = queue.KindLock
+	KindLock Kind = "lock"
 	// KindRead is held together with other readers.
-	KindRead = queue.KindRead
+	KindRead Kind = "read"
 	// KindWrite is held alone, and may turn into a reader in its place.
-	KindWrite = queue.KindWrite
+	KindWrite Kind = "write"
 	// KindPermit asks for a number of permits.
-	KindPermit = queue.KindPermit
+	KindPermit Kind = "permit"
 )
 
-// Standing is the state of a contender: it holds ([Held]) or waits ([Waiting]).
-type Standing = queue.Standing
+// Standing is the state of a contender.
+type Standing string
 
 // The states of a contender.
 const (
-	Held    = queue.Held
-	Waiting = queue.Waiting
+	Held    Standing = "held"
+	Waiting Standing = "waiting"
 )
 
 // Contender is one entry of a queue, for people and monitoring. It shows the state of one
-// server at one time. Its fields:
-//
-//	Position int       // from 0, in the order of the queue
-//	Kind     Kind      // what it asks for
-//	State    Standing  // Held, or Waiting
-//	Owner    Owner     // its owner, as the node says
-//	Session  int64     // the ZooKeeper session it belongs to
-//	Since    time.Time // when it queued, by the owner's clock if the node says so, else by the server's
-//	Token    Token     // the fencing token of its grant, without local hand-overs
-//	Node     string    // the path of its node
-//	ID       string    // of a candidate of an election
-//	Permits  int64     // that an entry of a semaphore asks for
-//
-// In JSON it has the names that `menagerie ls --json` prints.
-type Contender = queue.Contender
+// server at one time.
+type Contender struct {
+	Position int       // from 0, in the order of the queue
+	Kind     Kind      // what it asks for
+	State    Standing  // Held, or Waiting
+	Owner    Owner     // its owner, as the node says
+	Session  int64     // the ZooKeeper session it belongs to
+	Since    time.Time // when it queued, by the owner's clock if the node says so, else by the server's
+	Token    Token     // the fencing token of its grant, without local hand-overs
+	Node     string    // the path of its node
+	ID       string    // of a candidate of an election
+	Permits  int64     // that an entry of a semaphore asks for; else 0
+}
+
+// MarshalJSON writes the names that `menagerie ls --json` prints: the session in hexadecimal, the time as RFC 3339.
+func (c Contender) MarshalJSON() ([]byte, error) {
+	type owner struct {
+		Host string `json:"host"`
+		PID  int    `json:"pid"`
+		Name string `json:"name"`
+	}
+	row := struct {
+		Position int      `json:"position"`
+		Kind     Kind     `json:"kind"`
+		State    Standing `json:"state"`
+		Owner    owner    `json:"owner"`
+		Since    string   `json:"since"`
+		Session  string   `json:"session"`
+		Token    string   `json:"token"`
+		Node     string   `json:"node"`
+		ID       string   `json:"id,omitempty"`
+		Permits  int64    `json:"permits,omitempty"`
+	}{Position: c.Position, Kind: c.Kind, State: c.State, Owner: owner(c.Owner), Node: c.Node, ID: c.ID, Permits: c.Permits}
+	if !c.Since.IsZero() {
+		row.Since = c.Since.UTC().Format(time.RFC3339)
+	}
+	if c.Session != 0 {
+		row.Session = fmt.Sprintf("0x%x", uint64(c.Session))
+	}
+	if !c.Token.IsZero() {
+		row.Token = c.Token.String()
+	}
+	return json.Marshal(row)
+}
 
 // Contenders lists the entries of the queue at path in order, also those of other
 // libraries. The path of a semaphore stands for the queue below it. A path that
@@ -67,7 +99,7 @@ func Contenders(ctx context.Context, s *Session, path string) ([]Contender, erro
 		return wrap(err)
 	}
 	q := lookAt(s.inner(), path)
-	var list []Contender
+	var list []queue.Contender
 	err := s.inner().In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		at, entries, err := q.Locate(ctx, e)
 		if err == nil {
@@ -81,7 +113,14 @@ func Contenders(ctx context.Context, s *Session, path string) ([]Contender, erro
 	if err != nil {
 		return wrap(err)
 	}
-	return list, nil
+	all := make([]Contender, len(list))
+	for i, c := range list {
+		all[i] = Contender{
+			Position: c.Position, Kind: Kind(c.Kind), State: Standing(c.State), Owner: Owner(c.Owner), Session: c.Session,
+			Since: c.Since, Token: Token(c.Token), Node: c.Node, ID: c.ID, Permits: c.Permits,
+		}
+	}
+	return all, nil
 }
 
 // lookAt is the queue at one of the session's paths, for reading only.

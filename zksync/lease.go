@@ -40,7 +40,7 @@ func (l *Lease) made() *lease.Lease {
 // Token is the fencing token: greater than that of every earlier grant it conflicts
 // with on the same path, across processes, sessions and re-creation of the path.
 // Send it with every write; have your storage refuse a smaller one than the greatest it has seen ([Fence]).
-func (l *Lease) Token() Token { return l.made().Token() }
+func (l *Lease) Token() Token { return Token(l.made().Token()) }
 
 // Context has the values of the acquiring context, but is cancelled only when the
 // lease ends. context.Cause is then ErrLost, ErrReleased or ErrMaxHold. [Lease.Done] says when

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/share"
 )
@@ -63,7 +64,7 @@ func (m monitor) DropIn(_, try bool) (l *lease.Lease, ok bool) {
 // reports a malformed path, an option that is not one of a lock, or a nil session
 // as ErrMisuse.
 func NewMutex(s *Session, path string, opts ...Option) *Mutex {
-	return (*Mutex)(share.NewCohort(session.NewDelayed(s.inner(), path, opts), KindLock))
+	return (*Mutex)(share.NewCohort(session.NewDelayed(s.inner(), path, opts), queue.KindLock))
 }
 
 // Lock locks m. It blocks until m is granted, without a bound. A disconnect keeps its place in the queue;

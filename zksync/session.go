@@ -42,13 +42,18 @@ func Connect(ctx context.Context, servers string, opts ...SessionOption) (*Sessi
 }
 
 // State is the state of the session at this instant.
-func (s *Session) State() State { return s.made().State() }
+func (s *Session) State() State { return State(s.made().State()) }
 
 // Changes returns every change of the state after the call, in order, and loses none if the
 // caller is slow. The sequence blocks until the next
 // change. It ends when ctx ends, and after [Closed]. Range over it once, in one goroutine: the changes are
 // kept for it from the call on.
-func (s *Session) Changes(ctx context.Context) iter.Seq[State] { return s.made().Changes(ctx) }
+func (s *Session) Changes(ctx context.Context) iter.Seq[State] {
+	changes := s.made().Changes(ctx)
+	return func(yield func(State) bool) {
+		changes(func(s session.State) bool { return yield(State(s)) })
+	}
+}
 
 // Timeout is the session timeout that the servers granted, 0 before the first
 // session.
@@ -79,20 +84,22 @@ func (s *Session) Conn() *zk.Conn { return s.made().Conn() }
 // result. An error concerns the session file only.
 func (s *Session) Close() error { return s.made().Close() }
 
-// State is the state of a [Session]'s connection to the servers. Its String method returns the
-// state in lower case: "connected", "suspended", "lost" or "closed".
-type State = session.State
+// State is the state of a [Session]'s connection to the servers.
+type State int
 
 const (
 	// Connected means that the servers are reachable and the session is alive.
-	Connected = session.Connected
+	Connected State = iota + 1
 	// Suspended means that the connection is down, but the session can still be
 	// proved to live: leases are held, calls wait. A silent connection is noticed after up to 2/3 of the session timeout.
 	// Leases may be lost before that, so Lost may follow on Connected.
-	Suspended = session.Suspended
+	Suspended
 	// Lost means that the session can no longer be proved to live: its leases are
 	// lost. The Session opens the next one.
-	Lost = session.Lost
+	Lost
 	// Closed means that Close was called. It is the last state.
-	Closed = session.Closed
+	Closed
 )
+
+// String is "connected", "suspended", "lost" or "closed".
+func (s State) String() string { return session.State(s).String() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
 )
 
@@ -88,8 +89,8 @@ type LossData struct {
 // StateChangeData describes a change of the state of a Session.
 type StateChangeData struct {
 	_       struct{}
-	From    session.State // 0 for the first change
-	To      session.State
+	From    State // 0 for the first change
+	To      State
 	Session int64 // ZooKeeper's id of the session, of the lost one when To is Lost; 0 when there is none
 	Epoch   uint64
 }
@@ -100,26 +101,26 @@ func tracing(t Tracer) *session.Trace {
 		return nil
 	}
 	trace := &session.Trace{
-		Start: func(ctx context.Context, path string, kind Kind) context.Context {
-			return t.AcquireStart(ctx, AcquireStartData{Path: path, Kind: kind})
+		Start: func(ctx context.Context, path string, kind queue.Kind) context.Context {
+			return t.AcquireStart(ctx, AcquireStartData{Path: path, Kind: Kind(kind)})
 		},
-		End: func(ctx context.Context, path string, kind Kind, err error, g session.Granted, waited time.Duration) {
-			t.AcquireEnd(ctx, AcquireEndData{Path: path, Kind: kind, Err: err, Token: g.Token, Waited: waited, Epoch: g.Epoch})
+		End: func(ctx context.Context, path string, kind queue.Kind, err error, g session.Granted, waited time.Duration) {
+			t.AcquireEnd(ctx, AcquireEndData{Path: path, Kind: Kind(kind), Err: err, Token: Token(g.Token), Waited: waited, Epoch: g.Epoch})
 		},
 	}
 	if t, ok := t.(ReleaseTracer); ok {
-		trace.Release = func(ctx context.Context, path string, kind Kind, g session.Granted, held time.Duration) {
-			t.Release(ctx, ReleaseData{Path: path, Kind: kind, Token: g.Token, Held: held, Epoch: g.Epoch})
+		trace.Release = func(ctx context.Context, path string, kind queue.Kind, g session.Granted, held time.Duration) {
+			t.Release(ctx, ReleaseData{Path: path, Kind: Kind(kind), Token: Token(g.Token), Held: held, Epoch: g.Epoch})
 		}
 	}
 	if t, ok := t.(LossTracer); ok {
-		trace.Lost = func(ctx context.Context, path string, kind Kind, g session.Granted, held time.Duration, err error) {
-			t.Lost(ctx, LossData{Path: path, Kind: kind, Token: g.Token, Held: held, Err: err, Epoch: g.Epoch})
+		trace.Lost = func(ctx context.Context, path string, kind queue.Kind, g session.Granted, held time.Duration, err error) {
+			t.Lost(ctx, LossData{Path: path, Kind: Kind(kind), Token: Token(g.Token), Held: held, Err: err, Epoch: g.Epoch})
 		}
 	}
 	if t, ok := t.(StateTracer); ok {
 		trace.State = func(from, to session.State, session int64, epoch uint64) {
-			t.StateChange(StateChangeData{From: from, To: to, Session: session, Epoch: epoch})
+			t.StateChange(StateChangeData{From: State(from), To: State(to), Session: session, Epoch: epoch})
 		}
 	}
 	return trace

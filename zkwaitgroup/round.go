@@ -13,6 +13,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
 )
 
@@ -84,7 +85,7 @@ func (t *tally) left() int {
 // member is the record as users see it. Any program may have written the data, so they are cleaned before they can reach
 // a terminal.
 func (t *tally) member(dead bool) Member {
-	return Member{Owner: node.Decode(record.Encode(t)).Owner, N: t.left(), Dead: dead}
+	return Member{Owner: zksync.Owner(node.Decode(record.Encode(t)).Owner), N: t.left(), Dead: dead}
 }
 
 // decode reads the data of a record. Data that are not those of a record count no members.

@@ -41,6 +41,23 @@ func (o Owner) String() string {
 	return text
 }
 
+// AnyOwner is an Owner, or the one of package zksync.
+type AnyOwner interface {
+	~struct {
+		Host string
+		PID  int
+		Name string
+	}
+}
+
+// Owners converts owners between the two types.
+func Owners[To, From AnyOwner](list []From) (all []To) {
+	for _, o := range list {
+		all = append(all, To(o))
+	}
+	return all
+}
+
 // Limits of what is written into a node and of what is shown from one. Anybody
 // may write node data, so it is cleaned before it can reach a terminal.
 const (

@@ -2,9 +2,7 @@ package queue
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/node"
@@ -35,37 +33,6 @@ type Contender struct {
 	Node     string     // the path of its node
 	ID       string     // of a candidate of an election
 	Permits  int64      // that an entry of a semaphore asks for; else 0
-}
-
-// MarshalJSON writes the names that `menagerie ls --json` prints: the session in hexadecimal, the time as RFC 3339.
-func (c Contender) MarshalJSON() ([]byte, error) {
-	type owner struct {
-		Host string `json:"host"`
-		PID  int    `json:"pid"`
-		Name string `json:"name"`
-	}
-	row := struct {
-		Position int      `json:"position"`
-		Kind     Kind     `json:"kind"`
-		State    Standing `json:"state"`
-		Owner    owner    `json:"owner"`
-		Since    string   `json:"since"`
-		Session  string   `json:"session"`
-		Token    string   `json:"token"`
-		Node     string   `json:"node"`
-		ID       string   `json:"id,omitempty"`
-		Permits  int64    `json:"permits,omitempty"`
-	}{Position: c.Position, Kind: c.Kind, State: c.State, Owner: owner(c.Owner), Node: c.Node, ID: c.ID, Permits: c.Permits}
-	if !c.Since.IsZero() {
-		row.Since = c.Since.UTC().Format(time.RFC3339)
-	}
-	if c.Session != 0 {
-		row.Session = fmt.Sprintf("0x%x", uint64(c.Session))
-	}
-	if !c.Token.IsZero() {
-		row.Token = c.Token.String()
-	}
-	return json.Marshal(row)
 }
 
 // Contenders lists the entries in order. Of each it says whether it holds, if there are capacity permits.

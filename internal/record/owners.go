@@ -10,7 +10,7 @@ import (
 )
 
 // Owners reads the owners of the nodes with these names in dir. It leaves out nodes that are gone.
-func Owners(ctx context.Context, e *zkconn.Epoch, dir string, names []string) (all []node.Owner, err error) {
+func Owners[O node.AnyOwner](ctx context.Context, e *zkconn.Epoch, dir string, names []string) (all []O, err error) {
 	for _, name := range names {
 		data, _, err := e.Get(ctx, dir+"/"+name)
 		if errors.Is(err, zk.ErrNoNode) {
@@ -19,7 +19,7 @@ func Owners(ctx context.Context, e *zkconn.Epoch, dir string, names []string) (a
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, node.Decode(data).Owner)
+		all = append(all, O(node.Decode(data).Owner))
 	}
 	return all, nil
 }

@@ -8,25 +8,16 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// State is what a Session knows about its connection to the servers.
+// State is documented in package zksync.
 type State int
 
 const (
-	// Connected means that the servers are reachable and the session is alive.
 	Connected State = iota + 1
-	// Suspended means that the connection is down while the session can still be
-	// proved to live: leases are held, calls wait. A silent connection is noticed after up to 2/3 of the session timeout.
-	// Leases may be lost before that, so Lost may follow on Connected.
 	Suspended
-	// Lost means that the session can no longer be proved to live: its leases are
-	// lost. The Session goes on to open the next one.
 	Lost
-	// Closed means that Close was called. It is the last state.
 	Closed
 )
 
-// String returns the state in lower case: "connected", "suspended", "lost" or
-// "closed".
 func (s State) String() string {
 	switch s {
 	case Connected:

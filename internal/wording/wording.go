@@ -11,7 +11,7 @@ import (
 )
 
 // HeldBy names a holder in a sentence: "held by web-3 pid 4711 for 12s and 2 others". since may be zero.
-func HeldBy(o node.Owner, session int64, since, now time.Time, others int) string {
+func HeldBy[O node.AnyOwner](o O, session int64, since, now time.Time, others int) string {
 	text := "held by " + Who(o, session) + ForHow(since, now)
 	switch {
 	case others == 1:
@@ -23,7 +23,8 @@ func HeldBy(o node.Owner, session int64, since, now time.Time, others int) strin
 }
 
 // Who is an owner in a sentence: "web-3 pid 4711". Without an owner it is the ZooKeeper session; 0 for none.
-func Who(o node.Owner, session int64) string {
+func Who[O node.AnyOwner](owner O, session int64) string {
+	o := node.Owner(owner)
 	var parts []string
 	if o.Host != "" {
 		parts = append(parts, o.Host)

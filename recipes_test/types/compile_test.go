@@ -15,11 +15,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// compiler checks the types of programs that use the packages of this module.
-func compiler(t *testing.T) func(body string) error {
-	const module = "github.com/go-menagerie/menagerie/"
-	uses := []string{module + "zksync", module + "zklatch", module + "zkrwmutex", module + "zkcron", "github.com/go-zookeeper/zk", "time"}
-	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}, uses...)...)
+const ours = "github.com/go-menagerie/menagerie/"
+
+var imported = []string{ours + "zksync", ours + "zklatch", ours + "zkrwmutex", ours + "zkcron", "github.com/go-zookeeper/zk", "time"}
+
+// compiled imports the packages of these programs, as the compiler has built them.
+func compiled(t *testing.T, files *token.FileSet) types.Importer {
+	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}, imported...)...)
 	list.Stderr = os.Stderr
 	out, err := list.Output()
 	require.NoError(t, err)
@@ -28,11 +30,16 @@ func compiler(t *testing.T) func(body string) error {
 		name, file, _ := strings.Cut(strings.TrimSpace(line), " ")
 		exports[name] = file
 	}
+	return importer.ForCompiler(files, "gc", func(name string) (io.ReadCloser, error) { return os.Open(exports[name]) })
+}
+
+// compiler checks the types of programs that use the packages of this module.
+func compiler(t *testing.T) func(body string) error {
 	files := token.NewFileSet()
-	from := importer.ForCompiler(files, "gc", func(name string) (io.ReadCloser, error) { return os.Open(exports[name]) })
+	from := compiled(t, files)
 	return func(body string) error {
 		text := "package p\n"
-		for _, name := range uses {
+		for _, name := range imported {
 			if strings.Contains(body, name[strings.LastIndexByte(name, '/')+1:]+".") {
 				text += "import \"" + name + "\"\n"
 			}
@@ -74,4 +81,24 @@ func TestAnOptionInTheWrongPlaceDoesNotCompile(t *testing.T) {
 		}
 	}
 	require.Error(t, check(`func f() { zksync.NewMutex(nil, "", zkcron.WithAtMostOnce()) }`))
+}
+
+// go doc shows the fields and the methods of a type of the package itself only.
+func TestTheTypesOfZksyncShowThemselves(t *testing.T) {
+	pkg, err := compiled(t, token.NewFileSet()).Import(ours + "zksync")
+	require.NoError(t, err)
+	for _, name := range pkg.Scope().Names() {
+		if o, ok := pkg.Scope().Lookup(name).(*types.TypeName); ok && o.Exported() && name != "Error" {
+			require.False(t, o.IsAlias(), name)
+		}
+	}
+	for name, methods := range map[string]int{"Token": 5, "Contender": 1, "Owner": 1, "Kind": 0, "State": 1} {
+		named := pkg.Scope().Lookup(name).Type().(*types.Named)
+		require.GreaterOrEqual(t, named.NumMethods(), methods, name)
+		if fields, ok := named.Underlying().(*types.Struct); ok {
+			for f := range fields.Fields() {
+				require.True(t, f.Exported(), "%s.%s", name, f.Name())
+			}
+		}
+	}
 }
