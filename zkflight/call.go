@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
 // call is all callers of one key in this process at a time. They are one contender on the servers. A caller can join
-// it from its beginning until fn has returned here or a result has come from elsewhere. At the end each caller finds
-// out whether it joined in time for the outcome.
+// until fn has returned here or a result has come from elsewhere. At the end each caller finds out whether it joined in time
+// for the outcome.
 type call[T any] struct {
 	f   *Flight[T]
 	key string
@@ -64,17 +65,17 @@ func (p *panicError) Unwrap() error {
 // join joins the call for a key, or begins one. The caller is the nth of that call.
 func (f *Flight[T]) join(ctx context.Context, key string, fn func(context.Context) (T, error)) (c *call[T], n int, err error) {
 	if err := f.at.Misuse(); err != nil {
-		return nil, 0, f.wrap("do", key, err)
+		return nil, 0, f.named("do", key, err)
 	}
 	if ctx.Err() != nil {
-		return nil, 0, f.wrap("do", key, contextError(ctx))
+		return nil, 0, f.named("do", key, errs.OfContext(ctx))
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c = f.calls[key]
 	if c == nil {
 		if !f.at.Begin() {
-			return nil, 0, f.wrap("do", key, zksync.ErrClosed)
+			return nil, 0, f.named("do", key, zksync.ErrClosed)
 		}
 		c = &call[T]{
 			f: f, key: key, fn: fn, counted: true,
@@ -86,9 +87,8 @@ func (f *Flight[T]) join(ctx context.Context, key string, fn func(context.Contex
 		go c.serve()
 	} else {
 		select {
-		// One value is enough: the listener admits all that have joined when it reads.
 		case c.joined <- struct{}{}:
-		default:
+		default: // one value is enough: the listener admits all that have joined when it reads
 		}
 	}
 	c.callers++
@@ -104,7 +104,7 @@ func (f *Flight[T]) await(ctx context.Context, c *call[T], n int, fn func(contex
 		case <-c.done:
 		case <-ctx.Done():
 			if c.leave(ctx) {
-				return Result[T]{Err: f.wrap("do", c.key, contextError(ctx))}, false
+				return Result[T]{Err: f.named("do", c.key, errs.OfContext(ctx))}, false
 			}
 			// The call has ended at the same time. Its outcome is used, because a panic must reach a caller.
 			<-c.done
@@ -112,18 +112,17 @@ func (f *Flight[T]) await(ctx context.Context, c *call[T], n int, fn func(contex
 		if c.upTo == 0 || n <= c.upTo {
 			break
 		}
-		next, m, err := f.join(ctx, c.key, fn)
-		if err != nil {
+		var err error
+		if c, n, err = f.join(ctx, c.key, fn); err != nil {
 			return Result[T]{Err: err}, false
 		}
-		c, n = next, m
 	}
 	if c.panicked != nil {
 		panic(c.panicked)
 	}
 	r = Result[T]{c.val, c.err, c.shared || c.callers > 1}
 	if c.exited {
-		r.Err = f.wrap("do", c.key, errGoexit)
+		r.Err = f.named("do", c.key, errGoexit)
 	}
 	return r, c.exited
 }
@@ -135,14 +134,8 @@ func (c *call[T]) count() int {
 	return c.callers
 }
 
-// close makes later callers begin a new call.
+// close makes later callers begin a new call. The Flight's mu is held.
 func (c *call[T]) close() {
-	c.f.mu.Lock()
-	defer c.f.mu.Unlock()
-	c.closeLocked()
-}
-
-func (c *call[T]) closeLocked() {
 	if c.f.calls[c.key] == c {
 		delete(c.f.calls, c.key)
 	}
@@ -158,7 +151,7 @@ func (c *call[T]) leave(ctx context.Context) bool {
 	c.waiting--
 	last := c.waiting == 0
 	if last {
-		c.closeLocked()
+		c.close()
 	}
 	c.f.mu.Unlock()
 	if !last {
@@ -166,12 +159,10 @@ func (c *call[T]) leave(ctx context.Context) bool {
 	}
 	c.cancel(cmp.Or(context.Cause(ctx), context.Canceled))
 	// As with a mutex, no node is left on the servers when the call returns, if the connection is healthy.
-	t := time.NewTimer(node.Grace)
-	defer t.Stop()
 	select {
 	case <-c.done:
 	case <-c.running: // fn may continue, without its caller
-	case <-t.C:
+	case <-time.After(node.Grace):
 	}
 	return true
 }
@@ -180,7 +171,7 @@ func (c *call[T]) leave(ctx context.Context) bool {
 func (c *call[T]) end(o outcome[T]) {
 	c.f.mu.Lock()
 	c.outcome, c.ended = o, true
-	c.closeLocked()
+	c.close()
 	alone := c.waiting == 0
 	c.f.mu.Unlock()
 	c.cancel(nil)

@@ -15,11 +15,11 @@ import (
 // contenders ahead have left the queue, one after the other.
 type listener struct {
 	waits chan int64    // receives the czxid of the first node of the call that has to wait
-	done  chan struct{} // closed when the rest is valid
+	done  chan struct{} // closed when the fields below are valid
 
-	// A result is for the first callers if its mzxid is greater than since: they had asked before the transaction since.
-	// That is the one that made the call's first node which had to wait, or the one that had last changed the key's node
-	// when it was read. It is 0 if no node had to wait.
+	// A result whose mzxid is greater than since is for the first callers: they had asked before the transaction since, which
+	// made the call's first node that had to wait, or had last changed the key's node when that was read. It is 0 if no
+	// node had to wait.
 	since   int64
 	callers int    // how many callers that is
 	result  []byte // such a result; nil if none was seen
@@ -31,7 +31,7 @@ const admitAfter = 10 * time.Millisecond
 // errHeard ends the wait in the queue when the listener has a result.
 var errHeard = errors.New("zkflight: there is a result")
 
-// listen begins to listen when the call has to wait, until ctx ends. callers had joined before its node was requested.
+// listen begins to listen when the call has to wait, until ctx ends. So many callers had joined before its node was requested.
 // A result calls stop, which ends the wait in the queue.
 func (c *call[T]) listen(ctx context.Context, stop context.CancelCauseFunc, callers int) *listener {
 	l := &listener{waits: make(chan int64, 1), done: make(chan struct{}), callers: callers}
@@ -42,8 +42,8 @@ func (c *call[T]) listen(ctx context.Context, stop context.CancelCauseFunc, call
 		case <-ctx.Done():
 			return
 		}
-		// An error is of no matter: a call that cannot listen waits for its turn.
-		_ = c.f.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		// An error does not matter: a call that cannot listen waits for its turn.
+		_ = c.f.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
 			for pace := (node.Pace{}); ; {
 				if err := c.hear(ctx, e, l); l.result != nil || err != nil && !passes(err) {
 					return err
@@ -70,15 +70,14 @@ func (l *listener) queued(own queue.Entry) {
 }
 
 // hear listens until the key's node has changed or the connection is lost. It also admits callers that
-// join meanwhile. It admits the first of them at once, and then those of each admitAfter together, so
-// that many callers cost no more reads than a few.
+// join meanwhile: the first of them at once, and then all that join within admitAfter together.
 func (c *call[T]) hear(ctx context.Context, e *zkconn.Epoch, l *listener) error {
 	if err := e.Await(ctx); err != nil {
 		return err
 	}
-	told := make(chan zkconn.Event, 1)
-	// The watch is set before the node is read, so a result after that read has an event. The read tells of one before it.
-	w, err := e.Watch(ctx, c.full(), func(n zkconn.Event) { told <- n })
+	events := make(chan zkconn.Event, 1)
+	// The watch is set before the node is read, so a result after that read has an event. The read shows one before it.
+	w, err := e.Watch(ctx, c.full(), func(n zkconn.Event) { events <- n })
 	if err != nil {
 		return err
 	}
@@ -88,8 +87,16 @@ func (c *call[T]) hear(ctx context.Context, e *zkconn.Epoch, l *listener) error 
 	}
 	for joined, rest := c.joined, (<-chan time.Time)(nil); l.result == nil; {
 		select {
-		case n := <-told:
-			return c.changed(e, l, n)
+		case n := <-events:
+			if n != zkconn.Changed {
+				return nil
+			}
+			// The context of the call: if the call is granted meanwhile, the result need not be read again.
+			data, st, err := e.Get(c.ctx, c.full())
+			if err == nil {
+				l.saw(data, st)
+			}
+			return err
 		case <-rest:
 			joined = c.joined
 		case <-joined:
@@ -109,10 +116,9 @@ func (c *call[T]) hear(ctx context.Context, e *zkconn.Epoch, l *listener) error 
 	return nil
 }
 
-// admit reads the key's node, and records that all callers that have joined by now are in time for later results.
-// They are counted before the sync, so they asked before the state that is read, and every result that is newer than
-// that state is for them. If the read itself shows a new result, it is for those that were admitted before. If nobody
-// has joined since, no sync is needed: whatever the server shows, a result is new if it is newer than since.
+// admit reads the key's node, and notes that all callers that have joined by now are in time for later results. They are
+// counted before the sync, so they asked before the state that is read. If the read itself shows a new result, it is for
+// those that were admitted before. If none has joined, no sync is needed: a result is new if it is newer than since.
 func (c *call[T]) admit(ctx context.Context, e *zkconn.Epoch, l *listener) error {
 	callers := c.count()
 	if callers > l.callers {
@@ -128,19 +134,6 @@ func (c *call[T]) admit(ctx context.Context, e *zkconn.Epoch, l *listener) error
 		l.callers = callers
 	}
 	return nil
-}
-
-// changed reads the node after an event of its watch. It uses the context of the call, so it reads also if the call
-// is granted meanwhile: then the result need not be read again.
-func (c *call[T]) changed(e *zkconn.Epoch, l *listener, n zkconn.Event) error {
-	if n != zkconn.Changed {
-		return nil
-	}
-	data, st, err := e.Get(c.ctx, c.full())
-	if err == nil {
-		l.saw(data, st)
-	}
-	return err
 }
 
 // saw takes the data of the key's node as a result if it is one for the call.

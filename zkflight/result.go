@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-menagerie/menagerie/internal/lease"
+	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -14,12 +16,9 @@ type RemoteError struct {
 	Token    zksync.Token // of the lease under which it ran
 	Text     string       // the text of the error there
 	Panicked bool         // it panicked with that text, or called runtime.Goexit
-
-	// misuse tells that the function's result could not be given to others.
-	misuse bool
 }
 
-// Error is the text, with the process where the function ran.
+// Error returns the text, with the process where the function ran.
 func (e *RemoteError) Error() string {
 	verb := "failed"
 	if e.Panicked {
@@ -32,38 +31,25 @@ func (e *RemoteError) Error() string {
 	return fmt.Sprintf("zkflight: %s in %s: %s", verb, where, strings.TrimPrefix(e.Text, "zkflight: "))
 }
 
-// Unwrap is zksync.ErrMisuse if the function's result could not be given to others, and nil
-// otherwise: only the text of an error is sent.
-func (e *RemoteError) Unwrap() error {
-	if e.misuse {
-		return zksync.ErrMisuse
-	}
-	return nil
-}
-
-// record is a result, as the data of its key's node.
-type record struct {
+// result is a result, as the data of its key's node.
+type result struct {
 	By    json.RawMessage `json:"by,omitempty"` // the owner, encoded as in the node of a contender
 	Token string          `json:"token"`
 	Value json.RawMessage `json:"value,omitempty"`
 	Error *string         `json:"error,omitempty"`
 	Panic bool            `json:"panic,omitempty"`
-	// Misuse tells that the error is not the function's: its result could not be encoded.
+	// Misuse means that the error is not the function's: its result could not be encoded.
 	Misuse bool `json:"misuse,omitempty"`
 }
 
-const (
-	// maxValue is the greatest size of a value in JSON. The servers accept 1 MB
-	// in one request, and the paths need room.
-	maxValue = 800 << 10
-	// maxErrorText is the greatest length of the text of an error that is sent.
-	maxErrorText = 16 << 10
-)
+// The greatest sizes of a value in JSON, and of the text of an error. The servers accept 1 MB in one request, and the paths
+// need room.
+const maxValue, maxErrorText = 800 << 10, 16 << 10
 
 // encode returns the outcome as data of the key's node. If the value cannot be
 // encoded, err says why, and so does the data.
-func (c *call[T]) encode(lease *zksync.Lease, o outcome[T]) (data []byte, err error) {
-	r := record{By: c.f.at.Owner(), Token: lease.Token().String()}
+func (c *call[T]) encode(l *lease.Lease, o outcome[T]) (data []byte, err error) {
+	r := result{By: c.f.at.Owner(), Token: l.Token().String()}
 	switch {
 	case o.panicked != nil:
 		r.fail(fmt.Sprint(o.panicked.value))
@@ -79,10 +65,7 @@ func (c *call[T]) encode(lease *zksync.Lease, o outcome[T]) (data []byte, err er
 			r.fail(strings.TrimPrefix(err.Error(), zksync.ErrMisuse.Error()+": "))
 		}
 	}
-	if data, bad := json.Marshal(r); bad == nil {
-		return data, err
-	}
-	return nil, err // this cannot happen: every part is known to be JSON
+	return record.Encode(r), err
 }
 
 // encodeValue encodes a value that is small enough to be sent.
@@ -97,8 +80,8 @@ func encodeValue(v any) (json.RawMessage, error) {
 	return data, nil
 }
 
-// fail makes the record that of an error with this text, which it cuts if it is too long.
-func (r *record) fail(text string) {
+// fail makes r an error with this text, which it cuts if it is too long.
+func (r *result) fail(text string) {
 	if len(text) > maxErrorText {
 		text = strings.ToValidUTF8(text[:maxErrorText], "") + "..."
 	}
@@ -112,8 +95,11 @@ func (c *call[T]) receive(data []byte, callers int) (outcome[T], error) {
 	if err != nil {
 		return o, err
 	}
-	if r.Error != nil {
-		e := &RemoteError{Text: *r.Error, Panicked: r.Panic, misuse: r.Misuse}
+	switch {
+	case r.Misuse:
+		return o, fmt.Errorf("%w: in another process: %s", zksync.ErrMisuse, *r.Error)
+	case r.Error != nil:
+		e := &RemoteError{Text: *r.Error, Panicked: r.Panic}
 		_ = json.Unmarshal(r.By, &e.Owner)         // for people only
 		_ = e.Token.UnmarshalText([]byte(r.Token)) // likewise
 		return o, e
@@ -125,7 +111,7 @@ func (c *call[T]) receive(data []byte, callers int) (outcome[T], error) {
 }
 
 // decode reads the data of the key's node, and returns an error if it is not a result.
-func (c *call[T]) decode(data []byte) (r record, err error) {
+func (c *call[T]) decode(data []byte) (r result, err error) {
 	if err := json.Unmarshal(data, &r); err != nil || r.Error == nil && r.Value == nil {
 		return r, fmt.Errorf("%w: the data of node %s is not a result of this package", zksync.ErrMisuse, c.f.node(c.key))
 	}

@@ -22,7 +22,7 @@ import (
 //
 //   - It is written only if the key's node has not changed since the run began. So a result on the
 //     servers is of a run that was not forgotten.
-//   - In other processes it is for the callers that joined a contender before its node was requested, if the result
+//   - In another process it is for the callers that joined a contender before its node was requested, if the result
 //     is newer than that node (mzxid > czxid). It is also for the callers that had joined when the key's node was
 //     read, after a sync, if the result is newer than that state.
 //   - In its own process it is for all callers that joined until the function returned, which is before the result is
@@ -51,7 +51,7 @@ func (c *call[T]) serve() {
 			continue
 		}
 		if err != nil {
-			o.err = c.f.wrap("do", c.key, err)
+			o.err = c.f.named("do", c.key, err)
 		}
 		c.end(o)
 		return
@@ -64,10 +64,9 @@ func (c *call[T]) contend() (o outcome[T], err error) {
 	wait, stop := context.WithCancelCause(c.ctx)
 	defer stop(nil)
 	l := c.listen(wait, stop, callers)
-	place := share.NewUnshared(session.NewAccess((*session.Session)(c.f.s), c.queue(), c.f.opts), "", queue.KindLock)
+	place := share.NewUnshared(session.NewAccess(c.f.at.Session, c.queue(), c.f.opts), "", queue.KindLock)
 	place.Queue().Type, place.Queue().Waits = "", l.queued // the path is that of the Flight, above
-	own, err := place.Get(wait, false, place.Queue().Obtain)
-	held := (*zksync.Lease)(own)
+	held, err := place.Get(wait, false, place.Queue().Obtain)
 	// The listener's fields are read only after it has ended.
 	stop(nil)
 	<-l.done
@@ -83,25 +82,25 @@ func (c *call[T]) contend() (o outcome[T], err error) {
 	return c.granted(held, l)
 }
 
-// granted runs the function, unless there is a result for those who waited.
-func (c *call[T]) granted(held *zksync.Lease, l *listener) (o outcome[T], err error) {
+// granted runs the function, unless there is a result for the callers that waited.
+func (c *call[T]) granted(held *lease.Lease, l *listener) (o outcome[T], err error) {
 	looked := false
-	// Scope's own error tells how the lease ended. That does not matter: everything that depends on the
+	// Scope's own error says how the lease ended. That does not matter: everything that depends on the
 	// lease has been written under its guard.
-	_ = (*lease.Lease)(held).Scope(c.ctx, func(ctx context.Context) error {
+	_ = held.Scope(c.ctx, func(ctx context.Context) error {
 		now := c.count() // before the read: if the key is forgotten after the read, these callers asked before that
 		data, st, err2 := c.look(ctx)
 		if err = err2; err != nil {
 			return err
 		}
 		looked = true
-		// This is the listener's rule. If nothing had to wait, the listener has not begun, and the node tells the time.
+		// This is the listener's rule. If nothing had to wait, the listener has not begun, and the token has the czxid.
 		if len(data) > 0 && st.Mzxid > cmp.Or(l.since, held.Token().Zxid) {
 			o, err = c.receive(data, l.callers)
 			return nil
 		}
 		if len(data) > 0 {
-			if _, err = c.decode(data); err != nil { // it is an older result, or somebody else's data
+			if _, err = c.decode(data); err != nil { // it is an older result, or data of another program
 				return nil
 			}
 		}
@@ -118,7 +117,7 @@ func (c *call[T]) granted(held *zksync.Lease, l *listener) (o outcome[T], err er
 // look reads the key's node. A contender writes its result before it leaves the queue, and the servers apply and
 // report changes in their order. This session has seen that the contenders ahead have left, so it sees their results.
 func (c *call[T]) look(ctx context.Context) (data []byte, st *zk.Stat, err error) {
-	err = c.f.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	err = c.f.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
 		for pace := (node.Pace{}); ; {
 			data, st, err = e.Get(ctx, c.full())
 			if err == nil || !passes(err) {
@@ -132,11 +131,13 @@ func (c *call[T]) look(ctx context.Context) (data []byte, st *zk.Stat, err error
 	return data, st, err
 }
 
-// run calls the function under the lease and gives its result to those who wait. st is the Stat of the key's node,
+// run calls the function under the lease and gives its result to the waiters. st is the Stat of the key's node,
 // and callers the number of callers that had joined. Both are as of before the function began.
-func (c *call[T]) run(ctx context.Context, held *zksync.Lease, st *zk.Stat, callers int) (outcome[T], error) {
+func (c *call[T]) run(ctx context.Context, held *lease.Lease, st *zk.Stat, callers int) (outcome[T], error) {
 	o := c.invoke(ctx)
+	c.f.mu.Lock()
 	c.close() // before another process can have the result: a later caller has not asked in time for it
+	c.f.mu.Unlock()
 	// No caller here waits any more, and fn returned an error because of that. Nothing is written,
 	// so the next contender runs the function.
 	if o.err != nil && c.ctx.Err() != nil {
@@ -170,19 +171,14 @@ func (c *call[T]) invoke(ctx context.Context) (o outcome[T]) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		returned := false
+		o.exited = true // unless it returns or panics
 		defer func() {
-			if returned {
-				return
-			}
 			if r := recover(); r != nil {
-				o.panicked = &panicError{r, debug.Stack()}
-			} else {
-				o.exited = true
+				o.panicked, o.exited = &panicError{r, debug.Stack()}, false
 			}
 		}()
 		o.val, o.err = c.fn(ctx)
-		returned = true
+		o.exited = false
 	}()
 	<-done
 	return o
@@ -191,7 +187,7 @@ func (c *call[T]) invoke(ctx context.Context) (o outcome[T]) {
 // give writes the result if other contenders queue, and reports whether they do. The run ends with
 // that: contenders that queued before get the result, later ones do not. The error is
 // zk.ErrBadVersion if the key was forgotten during the run.
-func (c *call[T]) give(held *zksync.Lease, data []byte, st *zk.Stat) (shared bool, err error) {
+func (c *call[T]) give(held *lease.Lease, data []byte, st *zk.Stat) (shared bool, err error) {
 	// The Stat in the answer to an empty write tells how many contenders queue at that moment. Usually this one is
 	// alone, and the result need not be written.
 	res, err := insist(held, &zk.SetDataRequest{Path: c.queue(), Version: -1}, &zk.CheckVersionRequest{Path: c.f.node(c.key), Version: st.Version})
@@ -216,17 +212,21 @@ func (c *call[T]) give(held *zksync.Lease, data []byte, st *zk.Stat) (shared boo
 
 // insist repeats a write that may be applied twice, as long as the lease holds. Meanwhile only Forget also writes to these
 // nodes. Other processes wait for the result, too, so the write does not end with the caller's context.
-func insist(held *zksync.Lease, ops ...any) (res []zk.MultiResponse, err error) {
-	l := (*lease.Lease)(held)
+func insist(held *lease.Lease, ops ...any) (res []zk.MultiResponse, err error) {
 	for pace := (node.Pace{}); ; {
-		res, err = l.GuardWithin(context.Background(), ops)
+		res, err = held.GuardWithin(context.Background(), ops)
 		if err == nil || !zksync.Ambiguous(err) {
 			break
 		}
-		_ = pace.Rest(l.Lifetime(), nil) // after the end of the lease the next attempt says how it ended
+		_ = pace.Rest(held.Lifetime(), nil) // after the end of the lease the next attempt says how it ended
 	}
 	if errors.Is(err, zksync.ErrReleased) {
 		err = zksync.ErrClosed // only the end of the session releases the lease while the function runs
 	}
 	return res, err
+}
+
+// passes reports whether a read failed for a reason that may pass.
+func passes(err error) bool {
+	return errors.Is(err, zk.ErrNoNode) || zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent)
 }

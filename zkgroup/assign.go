@@ -20,63 +20,44 @@ import (
 )
 
 // Assign divides items among the members of the group that call it, and runs f for those of this member, each in a
-// goroutine of its own. Items are any strings; they are told apart by a 64-bit hash.
+// goroutine and under a lease of its own, until ctx ends; then it returns nil.
 //
-// Each item runs under a lease of its own, that of a zksync.Mutex. So it never has two owners, through any change of
-// the members. f's context is made of ctx; it also ends when the item is to move (with an error that is not ErrLost), and when the lease is lost
-// (cause zksync.ErrLost). f should return soon then, with an error: until f has returned, the next owner waits for the lease. The items are divided by
-// rendezvous hashing. So when a member leaves, its items move, and no others; and when one comes, items move to it only.
-// When a process dies, its items run elsewhere as soon as its session has ended.
+// f's context ends with ctx, when the item is to move, and when the lease is lost (cause zksync.ErrLost). The item is done
+// if f returns nil. If f returns an error, the item is tried again after a pause. [Stop] ends Assign.
 //
-// If f returns nil, its item is done, even if f's context has ended meanwhile. It is not run again by this member, nor by others, as long as
-// somebody works on the round: all who call Assign at one time work on one round, and it ends when the last of them has returned, or
-// has died. A member whose session ended goes on with its round in the next session.
+// Duplicate items are zksync.ErrMisuse, and so is m if it is of another group or in an Assign already. After Leave of m
+// the error is zksync.ErrReleased. If an item is done and that may not be recorded, it satisfies zksync.Ambiguous.
 //
-// If f returns an error, its item is given up. It is tried again after a pause, which grows from a second to a minute, by the
-// member whose failure with it is the oldest, or who has not failed with it. The other items go on. [WithItemErrors] hears of it. An error after the end of f's
-// context counts as no failure: that is how f gives an item up. [Stop] ends Assign; so does, with an error, a
-// call of runtime.Goexit, as by the FailNow of a test. A panic of f ends the process.
-//
-// The members may have different lists. An item that is in some lists only is divided among their members.
-//
-// Assign blocks until ctx ends; then it returns nil, once f has returned for all items and their leases are given up. After Close of the session it
-// returns zksync.ErrClosed, after Leave of m zksync.ErrReleased. Duplicate items are zksync.ErrMisuse, and so is m if
-// it is of another group, or in an Assign already. If an item was done and the session ended before that was recorded, the error satisfies
-// zksync.Ambiguous. Disconnects and lost sessions are waited out. After ctx has ended, Assign waits for f, and then at most for the session timeout, longer only if the connection
-// is lost again and again, or the servers refuse to record that an item is done.
-//
-// It costs three requests at the beginning, and one for each of the other workers; then one when a worker comes, and none
-// when one leaves. Each item costs five, and three when it moves on undone; the first time some more. A failure costs two more here, and one at each of the
-// others. A waiting worker makes no traffic.
+// docs/group.md has the rules and the requests.
 func (g *Group) Assign(ctx context.Context, m *Membership, items []string, f func(ctx context.Context, item string, l *zksync.Lease) error, opts ...AssignOption) error {
 	a, err := g.checked().newAssignment(m, items, f, opts)
 	if err == nil {
 		err = a.run(ctx)
 	}
-	return errs.Wrap("assign", g.at.Path, err)
+	return g.at.Named("assign", err)
 }
 
 // assignment is one call of Assign.
 type assignment struct {
-	g      *Group
-	m      *Membership
-	f      func(ctx context.Context, item string, l *zksync.Lease) error
-	told   func(item string, attempt int, err error) // of WithItemErrors; nil without it
-	shared func(items []string)                      // of WithShare; nil without it
-	w      *rounds.Worker
-	p      *presence.Presence // of the worker's node
-	user   context.Context    // that of the caller
-	fail   context.CancelCauseFunc
+	g       *Group
+	m       *Membership
+	f       func(ctx context.Context, item string, l *zksync.Lease) error
+	onError func(item string, attempt int, err error) // of WithItemErrors; nil without it
+	onShare func(items []string)                      // of WithShare; nil without it
+	w       *rounds.Worker
+	p       *presence.Presence // of the worker's node
+	user    context.Context    // the caller's
+	fail    context.CancelCauseFunc
 
 	mu      sync.Mutex
-	failed  map[uint64]int // what w tells others of: the newest attempt of each item with which this member has failed
+	failed  map[uint64]int // by hash, the newest attempt of each item that has failed here
 	parts   *rounds.Division
 	known   bool // the workers are known
-	divided bool // shared was called, with share
+	divided bool // onShare was called, with share
 	share   []string
 	here    *presence.Stay
-	entered *zkconn.Epoch // the session of the newest worker's node, perhaps before here is told of it
-	round   string        // the round of that
+	entered *zkconn.Epoch // the session of the newest worker's node; here may not have it yet
+	round   string        // the round of that node
 	over    error         // why nothing begins any more
 	items   []*item
 	running sync.WaitGroup
@@ -88,10 +69,10 @@ type item struct {
 	lock     *zksync.Mutex
 	cancel   context.CancelCauseFunc // nil if it is not to run here
 	ended    chan struct{}           // of the newest run
-	done     bool                    // by this member, or for all it knows
-	recorded bool
-	attempt  int       // the newest one that has failed, here or elsewhere
-	after    time.Time // when to try again
+	done     bool                    // as far as this member knows
+	recorded bool                    // on the servers, in the present round
+	attempt  int                     // the newest one that has failed, here or elsewhere
+	after    time.Time               // when to try again
 }
 
 var (
@@ -107,9 +88,9 @@ func (g *Group) newAssignment(m *Membership, items []string, f func(context.Cont
 	case m == nil || f == nil:
 		return nil, fmt.Errorf("%w: Assign without a membership, or without a function", errs.ErrMisuse)
 	case m.g.at.Session != g.at.Session || m.g.at.Path != g.at.Path:
-		return nil, fmt.Errorf("%w: the membership is that of another group", errs.ErrMisuse)
+		return nil, fmt.Errorf("%w: the membership is of another group", errs.ErrMisuse)
 	}
-	a := &assignment{g: g, m: m, f: f, w: rounds.NewWorker(g.rounds(), escape(m.id), items), parts: rounds.NewDivision(items), failed: map[uint64]int{}}
+	a := &assignment{g: g, m: m, f: f, w: rounds.NewWorker(g.rounds(), layout.Escape(m.id), items), parts: rounds.NewDivision(items), failed: map[uint64]int{}}
 	for _, o := range opts {
 		o(a)
 	}
@@ -119,7 +100,7 @@ func (g *Group) newAssignment(m *Membership, items []string, f func(context.Cont
 			return nil, fmt.Errorf("%w: the item %s is there twice", errs.ErrMisuse, errs.Quote(name))
 		}
 		seen[name] = true
-		path := strings.TrimSuffix(g.at.Path, "/") + "/" + layout.Group + "/items/" + itemName(name)
+		path := strings.TrimSuffix(g.at.Path, "/") + "/" + layout.Group + "/items/" + layout.NodeName(name)
 		lock := (*share.Cohort)(zksync.NewMutex((*zksync.Session)(g.at.Session), path, g.opts...)).Part()
 		a.items = append(a.items, &item{name: name, lock: (*zksync.Mutex)(lock), recorded: true})
 		if i > 0 && a.w.List[i] == a.w.List[i-1] {
@@ -133,14 +114,14 @@ func (g *Group) newAssignment(m *Membership, items []string, f func(context.Cont
 	return a, nil
 }
 
+// taken is the error if there is another worker of this ID.
 func (a *assignment) taken(here bool) error {
 	if here {
 		return fmt.Errorf("%w: the member %s is in an Assign already", errs.ErrMisuse, errs.Quote(a.m.id))
 	}
-	return taken(a.m.id)(false)
+	return a.m.taken(false)
 }
 
-// run is Assign.
 func (a *assignment) run(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
@@ -165,10 +146,10 @@ func (a *assignment) run(ctx context.Context) error {
 	}()
 	<-ctx.Done()
 	err := context.Cause(ctx)
-	a.settle(func() { a.over = err })
+	a.update(func() { a.over = err })
 	a.running.Wait()
 	<-followed
-	// The servers may refuse for ever while the session lives. Then the node is removed later, which another Assign waits for.
+	// The servers may refuse without an end. Then the node is removed later, and another Assign waits for that.
 	leaving, stop := context.WithTimeout(context.Background(), a.g.at.Session.Timeout())
 	defer stop()
 	_ = a.p.Leave(leaving)
@@ -179,7 +160,7 @@ func (a *assignment) run(ctx context.Context) error {
 	return errors.Join(err, a.unrecorded())
 }
 
-// unrecorded is the error of items that are done, but perhaps not for others.
+// unrecorded is the error if an item is done, and the other members may not know it.
 func (a *assignment) unrecorded() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -191,7 +172,7 @@ func (a *assignment) unrecorded() error {
 	return nil
 }
 
-// enter makes the worker's node in a session in which the member has joined.
+// enter makes the worker's node in a session in which the member has joined, and records what is done but not recorded.
 func (a *assignment) enter(ctx context.Context, e *zkconn.Epoch, data []byte) error {
 	joined, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -203,7 +184,7 @@ func (a *assignment) enter(ctx context.Context, e *zkconn.Epoch, data []byte) er
 	if st.Epoch != e {
 		return zkconn.ErrOver
 	}
-	if err := a.g.known(ctx, e); err != nil {
+	if err := a.g.know(ctx, e); err != nil {
 		return err
 	}
 	round, err := a.w.Enter(ctx, a.p.Leaving(), e, data)
@@ -213,7 +194,7 @@ func (a *assignment) enter(ctx context.Context, e *zkconn.Epoch, data []byte) er
 	a.mu.Lock()
 	var late []*item
 	for _, it := range a.items {
-		if round != a.round { // the one of before has ended, and what it recorded with it
+		if round != a.round { // the round before has ended, and with it what it recorded
 			it.recorded = false
 		}
 		if it.done && !it.recorded {
@@ -223,7 +204,7 @@ func (a *assignment) enter(ctx context.Context, e *zkconn.Epoch, data []byte) er
 	a.entered, a.round = e, round
 	a.mu.Unlock()
 	for _, it := range late {
-		if err := a.w.SetDone(ctx, e, round, itemName(it.name)); err != nil {
+		if err := a.w.SetDone(ctx, e, round, layout.NodeName(it.name)); err != nil {
 			return err
 		}
 		a.mu.Lock()
@@ -233,9 +214,9 @@ func (a *assignment) enter(ctx context.Context, e *zkconn.Epoch, data []byte) er
 	return nil
 }
 
-// present is told when the worker's node comes and goes. When it is gone, so is the round, perhaps; and everything that runs ends
-// before the next session begins, so nothing is asked of an earlier round.
-func (a *assignment) present(st *presence.Stay) { a.settle(func() { a.here = st }) }
+// present is called when the worker's node comes and goes. With the node the round may go, too; and everything that runs ends
+// before the next session begins, so no run asks an earlier round.
+func (a *assignment) present(st *presence.Stay) { a.update(func() { a.here = st }) }
 
 // follow follows the workers until ctx ends.
 func (a *assignment) follow(ctx context.Context) error {
@@ -245,23 +226,23 @@ func (a *assignment) follow(ctx context.Context) error {
 			return err
 		}
 		name, child := strings.CutPrefix(ev.Path, dir)
-		id, ok := idOf(name)
+		id, ok := layout.Unescape(name)
 		switch {
 		case ev.Kind == subtree.Initialized:
-			a.settle(func() { a.known = true })
+			a.update(func() { a.known = true })
 		case !child || !ok:
 		case ev.Kind == subtree.Deleted:
-			a.settle(func() { a.parts.Remove(id) })
+			a.update(func() { a.parts.Remove(id) })
 		case ev.Kind == subtree.Created || ev.Kind == subtree.Changed:
 			var p rounds.Part
-			err := a.g.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+			err := a.g.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) (err error) {
 				p, err = a.w.PartFor(ctx, e, string(ev.Data))
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			a.settle(func() { a.parts.Add(id, p); a.heed() })
+			a.update(func() { a.parts.Add(id, p); a.delay() })
 		}
 	}
 	return nil

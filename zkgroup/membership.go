@@ -9,59 +9,51 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/presence"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Membership is the part of a process in a group. It is safe for use by many goroutines.
+// Membership is this process in a group. It is safe for use by many goroutines.
 type Membership struct {
 	g  *Group
 	id string
 	p  *presence.Presence
 }
 
-// taken is the error if the node of another member with this ID stays.
-func taken(id string) func(here bool) error {
-	return func(here bool) error {
-		if here {
-			return fmt.Errorf("%w: this session has a member with the ID %s already", errs.ErrMisuse, errs.Quote(id))
-		}
-		return fmt.Errorf("%w, %w: another session has a member with the ID %s; choose another ID, or try again if its process has ended",
-			errs.ErrMisuse, errs.ErrNotAcquired, errs.Quote(id))
-	}
-}
-
-// Join makes this process a member, until Leave or Close. If the ZooKeeper session ends, or the node is removed, the process joins
-// again with its last data.
+// Join makes this process a member, until Leave or Close. If the ZooKeeper session ends, or the node is removed, the process
+// joins again with its last data.
 //
-// It blocks until the servers answer or ctx ends. After an error the process is no member. If another session has a member with this
-// ID, perhaps of a killed process, Join waits for its end, for at most one and a half timeouts of this session or the other, on one
-// connection. Then the error is zksync.ErrMisuse and zksync.ErrNotAcquired; if ctx ends before, also that of ctx.
-// If this session has the member, or the ID is malformed, it is zksync.ErrMisuse.
+// After an error the process is not a member. If another session has a member with this ID, perhaps of a killed process, Join
+// waits until it is gone, for at most one and a half session timeouts. Then the error is zksync.ErrMisuse and
+// zksync.ErrNotAcquired. If this session has the member, or the ID is malformed, it is zksync.ErrMisuse.
 //
 // It costs two requests, and more at the first use.
 func (g *Group) Join(ctx context.Context, me Member) (*Membership, error) {
 	m, err := g.checked().join(ctx, me)
-	return m, errs.Wrap("join", g.at.Path, err)
+	return m, g.at.Named("join", err)
 }
 
 func (g *Group) join(ctx context.Context, me Member) (*Membership, error) {
-	if err := g.at.Misuse(); err != nil {
-		return nil, err
+	err := g.at.Misuse()
+	switch escaped := len(layout.Escape(me.ID)); {
+	case err != nil:
+	case me.ID == "":
+		err = fmt.Errorf("%w: a member without an ID", errs.ErrMisuse)
+	case escaped > layout.MaxName:
+		err = fmt.Errorf("%w: the ID of a member is too long: %d bytes, escaped as in a URL, and at most %d", errs.ErrMisuse, escaped, layout.MaxName)
+	case ctx.Err() != nil:
+		err = errs.OfContext(ctx)
+	default:
+		err = g.fits(me.ID, me.Data)
 	}
-	if err := checkID(me.ID); err != nil {
+	if err != nil {
 		return nil, err
-	}
-	if err := g.fits(me.ID, me.Data); err != nil {
-		return nil, err
-	}
-	if ctx.Err() != nil {
-		return nil, errs.OfContext(ctx)
 	}
 	m := &Membership{g: g, id: me.ID}
-	m.p = &presence.Presence{At: g.at, Node: g.member(me.ID), Data: bytes.Clone(me.Data), Enter: m.enter, Apply: g.applyOn, Lifetime: g.lifetime, Taken: taken(me.ID)}
+	m.p = &presence.Presence{At: g.at, Node: g.member(me.ID), Data: bytes.Clone(me.Data), Enter: m.enter, Apply: g.applyOn, Lifetime: g.lifetime, Taken: m.taken}
 	if err := m.p.Start(); err != nil {
 		return nil, err
 	}
@@ -75,6 +67,15 @@ func (g *Group) join(ctx context.Context, me Member) (*Membership, error) {
 	return m, nil
 }
 
+// taken is the error if another member with this ID stays. here means that it is of this session.
+func (m *Membership) taken(here bool) error {
+	if here {
+		return fmt.Errorf("%w: this session has a member with the ID %s already", errs.ErrMisuse, errs.Quote(m.id))
+	}
+	return fmt.Errorf("%w, %w: another session has a member with the ID %s; choose another ID, or try again if its process has ended",
+		errs.ErrMisuse, errs.ErrNotAcquired, errs.Quote(m.id))
+}
+
 // fits refuses data for which a request has no room.
 func (g *Group) fits(id string, data []byte) error {
 	if len(data)+2*len(g.member(id))+record.ACLSize(g.at.ACL())+512 > record.MaxTransaction {
@@ -85,7 +86,7 @@ func (g *Group) fits(id string, data []byte) error {
 
 // enter makes the member's node.
 func (m *Membership) enter(ctx context.Context, e *zkconn.Epoch, data []byte) error {
-	if err := m.g.known(ctx, e); err != nil {
+	if err := m.g.know(ctx, e); err != nil {
 		return err
 	}
 	for pace, more := (node.Pace{Free: 1, First: 20 * time.Millisecond}), 5; ; more-- {
@@ -99,10 +100,11 @@ func (m *Membership) enter(ctx context.Context, e *zkconn.Epoch, data []byte) er
 		if err != errRemoved || more == 0 {
 			return err
 		}
-		if err := pace.Rest(ctx, e); err != nil { // perhaps its nodes are being removed one after the other
+		// Perhaps another program is just removing the nodes of the group one after the other. Once all are gone, Read makes them again.
+		if err := pace.Rest(ctx, e); err != nil {
 			return err
 		}
-		if _, err := m.g.terms.Read(ctx, e); err != nil { // creates the group again if all its nodes were removed
+		if _, err := m.g.terms.Read(ctx, e); err != nil {
 			return err
 		}
 	}
@@ -111,28 +113,26 @@ func (m *Membership) enter(ctx context.Context, e *zkconn.Epoch, data []byte) er
 // ID is the member's ID.
 func (m *Membership) ID() string { return m.id }
 
-// Lost is closed when the process is not a member any more as far as it knows: the session has ended or can no longer be proved
-// alive, somebody has removed the member's node, or Leave or Close was called. When the process has joined again, Lost returns another channel. It does not block.
-//
-// It is closed before the servers can end the session. So for others this process leaves after it was told, if it runs at all then.
+// Lost is closed when the process stops being a member, as far as it knows: its session has ended or can no longer be proved
+// alive, the member's node was removed, or Leave or Close was called. That is before other processes can see it leave. When the
+// process has joined again, Lost returns another channel.
 func (m *Membership) Lost() <-chan struct{} { return m.p.Lost() }
 
-// SetData changes the data of the member. Each call is one change, and the changes of several goroutines come one after the
-// other. It blocks until the servers answer, or until the process has joined again in the next session with the new data, or ctx ends. After an error
-// the new data may be there, or be there in the next session: the error satisfies zksync.Ambiguous. After Leave it is zksync.ErrReleased. It
-// costs two requests: the change, and a new watch.
+// SetData changes the data of the member. Concurrent calls take effect one after the other. If the process has to join again,
+// it does so with the new data. After an error they may be set now or in the next session: the error satisfies
+// zksync.Ambiguous. After Leave it is zksync.ErrReleased. It costs two requests: the change, and a new watch.
 func (m *Membership) SetData(ctx context.Context, data []byte) error {
 	err := m.g.fits(m.id, data)
 	if err == nil {
 		next := bytes.Clone(data)
 		err = m.p.Set(ctx, func() []byte { return next })
 	}
-	return errs.Wrap("set-data", m.g.at.Path, err)
+	return m.g.at.Named("set-data", err)
 }
 
-// Leave ends the membership. It blocks until the servers confirm, or ctx ends. Then the member's node is removed as soon
-// as the connection allows. If the servers refuse to remove it, the error says why; it is removed when they allow it, or with the session.
-// Without a session that is alive there is no node, and Leave does not wait. A second call does the same. It costs one request.
+// Leave ends the membership. If ctx ends first, the member's node is removed as soon as the connection allows, also if the
+// servers refuse that at first. Without a living session there is no node, and Leave does not wait. Another call
+// does the same. It costs one request.
 func (m *Membership) Leave(ctx context.Context) error {
-	return errs.Wrap("leave", m.g.at.Path, m.p.Leave(ctx))
+	return m.g.at.Named("leave", m.p.Leave(ctx))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/presence"
@@ -23,8 +24,8 @@ func pauseAfter(attempt int) time.Duration {
 	return min(firstPause<<min(attempt-1, 16), longestPause)
 }
 
-// settle makes a change of what is known, and begins and ends runs as that demands.
-func (a *assignment) settle(change func()) {
+// update makes a change of what is known, and begins and ends runs accordingly.
+func (a *assignment) update(change func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	change()
@@ -43,9 +44,9 @@ func (a *assignment) settle(change func()) {
 			it.cancel = nil
 		}
 	}
-	if a.shared != nil && ready && !(a.divided && slices.Equal(share, a.share)) {
+	if a.onShare != nil && ready && !(a.divided && slices.Equal(share, a.share)) {
 		a.divided, a.share = true, share
-		a.shared(slices.Clone(share))
+		a.onShare(slices.Clone(share))
 	}
 }
 
@@ -60,8 +61,8 @@ func (a *assignment) reason(ready bool) error {
 	return errMoved
 }
 
-// heed notes failures of which other members have told: the pause before the next attempt begins now. mu is held.
-func (a *assignment) heed() {
+// delay begins the pause before the next attempt of the items that have failed at other members. mu is held.
+func (a *assignment) delay() {
 	for i, it := range a.items {
 		if n := a.parts.Attempts(i); n > it.attempt {
 			it.attempt, it.after = n, time.Now().Add(pauseAfter(n))
@@ -69,7 +70,7 @@ func (a *assignment) heed() {
 	}
 }
 
-// start has an item run, after an earlier run of it has ended. mu is held.
+// start runs an item, once an earlier run of it has ended. mu is held.
 func (a *assignment) start(it *item) {
 	ctx, cancel := context.WithCancelCause(a.user)
 	it.cancel = cancel
@@ -92,7 +93,7 @@ func (a *assignment) start(it *item) {
 
 // own runs an item until it is done or ctx ends.
 func (a *assignment) own(ctx context.Context, it *item, here *presence.Stay, round string) error {
-	for pace := (node.Pace{Free: 1}); a.rest(ctx, it) && !a.isDone(it); {
+	for pace := (node.Pace{Free: 1}); a.due(ctx, it); {
 		l, err := it.lock.LockContext(ctx)
 		if ctx.Err() != nil && err != nil {
 			return nil
@@ -105,9 +106,9 @@ func (a *assignment) own(ctx context.Context, it *item, here *presence.Stay, rou
 		if failure != nil {
 			attempt, err = a.giveUp(l.Context(), it) // before the next owner has the lease
 		}
-		_ = l.Unlock() // it fails if the lease was lost, which f was told
-		if failure != nil && a.told != nil {
-			if exited := calls(func() error { a.told(it.name, attempt, failure); return nil }); exited != nil {
+		_ = l.Unlock() // it fails if the lease was lost, which f knows
+		if failure != nil && a.onError != nil {
+			if exited := calls(func() error { a.onError(it.name, attempt, failure); return nil }); exited != nil {
 				return fmt.Errorf("the item %s: the function of WithItemErrors: %w", errs.Quote(it.name), exited)
 			}
 		}
@@ -119,24 +120,18 @@ func (a *assignment) own(ctx context.Context, it *item, here *presence.Stay, rou
 	return nil
 }
 
-// isDone reports whether an item is done as far as this member knows: an earlier run of it may have ended after this one was begun.
-func (a *assignment) isDone(it *item) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return it.done
-}
-
-// rest waits until an item may be tried. It reports false if ctx has ended.
-func (a *assignment) rest(ctx context.Context, it *item) bool {
-	if pause := a.pause(it); pause > 0 && ctx.Err() == nil {
-		t := time.NewTimer(pause)
-		defer t.Stop()
+// due waits until an item may be tried. It reports false if ctx has ended, or the item is done: an earlier run of it may have ended
+// after this one was begun.
+func (a *assignment) due(ctx context.Context, it *item) bool {
+	if pause := a.pause(it); pause > 0 {
 		select {
-		case <-t.C:
+		case <-time.After(pause):
 		case <-ctx.Done():
 		}
 	}
-	return ctx.Err() == nil
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return ctx.Err() == nil && !it.done
 }
 
 // pause is how long it is until an item may be tried.
@@ -146,8 +141,8 @@ func (a *assignment) pause(it *item) time.Duration {
 	return time.Until(it.after)
 }
 
-// giveUp tells the other members that an item has failed here. When this member hears of that from the servers, as the others do, the
-// item belongs to the one whose failure is the oldest.
+// giveUp announces to the other members that an item has failed here. When this member sees its announcement on the servers, as the
+// others do, the item belongs to the member whose failure is the oldest.
 func (a *assignment) giveUp(ctx context.Context, it *item) (attempt int, err error) {
 	a.mu.Lock()
 	it.attempt++
@@ -179,11 +174,11 @@ func calls(f func() error) error {
 	return <-done
 }
 
-// under runs an item once, under its lease, unless it is to be tried later. over reports whether it is done. failure is the error of f, if it has failed.
+// under runs an item once, under its lease, unless it is to be tried later. over means that it is done here. failure is the error of f.
 func (a *assignment) under(ctx context.Context, it *item, l *zksync.Lease, here *presence.Stay, round string) (over bool, failure, err error) {
 	running, end := (*lease.Lease)(l).Under(ctx)
 	defer end()
-	done, err := a.w.IsDone(running, here.Epoch, round, itemName(it.name))
+	done, err := a.w.IsDone(running, here.Epoch, round, layout.NodeName(it.name))
 	if running.Err() != nil || errors.Is(err, zkconn.ErrOver) {
 		return false, nil, nil // the item moves, or the lease is lost
 	}
@@ -212,21 +207,21 @@ func (a *assignment) under(ctx context.Context, it *item, l *zksync.Lease, here 
 	it.done, it.recorded = true, done
 	a.mu.Unlock()
 	if !done {
-		err = a.record(it)
+		err = a.setDone(it)
 	}
 	return true, nil, err
 }
 
-// record writes that an item is done, in the session of the newest worker's node. That need not be the one in which the run began: f
-// may end late. If that session is over, enter writes it in the next one: it looks at all items when it notes that session.
-func (a *assignment) record(it *item) error {
+// setDone records that an item is done, in the session of the newest worker's node. The run may have begun in an earlier
+// one. If that session ends, too, enter records it in the next one.
+func (a *assignment) setDone(it *item) error {
 	life, end := a.g.at.Bounded(context.Background())
 	defer end()
 	for {
 		a.mu.Lock()
 		e, round := a.entered, a.round
 		a.mu.Unlock()
-		err := a.w.SetDone(life, e, round, itemName(it.name))
+		err := a.w.SetDone(life, e, round, layout.NodeName(it.name))
 		a.mu.Lock()
 		same := a.entered == e
 		it.recorded = it.recorded || err == nil && a.round == round
