@@ -47,20 +47,20 @@ func (a *app) cronCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cron PATH (--spec SPEC | --every D) [--name NAME] [--missed WHAT] [--at-most-once] -- CMD ARGS...",
 		Short: "Run a command at its times, each time on one of many machines",
-		Long: `Start it on every machine that may do the work. At each tick one of them runs CMD: the one that
-started first, until it ends, dies or is cut off; then the one that has waited longest. It runs
-until a signal ends it. PATH is a schedule, and may have several jobs of different --name.
+		Long: `Start it on every machine that may do the work. At each tick one machine runs CMD: the one that
+started first. When that one ends, dies or is cut off, the one that has waited longest takes over.
+The command runs until a signal ends it. PATH is a schedule; each --name in it is a job.
 
---spec has five fields as in crontab: minute, hour, day of the month, month, day of the week. It is
-in UTC; with "CRON_TZ=Europe/Berlin 0 3 * * *" it is in that time zone. --every has a tick at each
-multiple of D since 1970. All machines must give the same, and the same --missed and
---at-most-once. One that gives another waits, and says so, until the last of the others has ended.
+--spec has five fields as in crontab: minute, hour, day of the month, month, day of the week. Times
+are in UTC; "CRON_TZ=Europe/Berlin 0 3 * * *" is in that time zone. --every has a tick at each
+multiple of D since 1970. All machines must give the same schedule, --missed and --at-most-once. A
+machine with different ones waits, and says so, until the last of the others has ended.
 
-If CMD fails, that is reported and recorded, and CMD runs again at the next tick. A tick that could
-not begin in time is a missed one: with --missed once (the default) CMD runs once for all of them,
-with skip not if it is late by more than two session timeouts, with all once for each. If the
-process that runs CMD dies or is cut off, or a signal ends CMD with it, another one runs that tick
-again, unless --at-most-once.
+If CMD fails, cron reports and records it, and runs CMD again at the next tick. A tick that could not
+begin in time is missed: with --missed once (the default) CMD runs once for all missed ticks, with all
+once for each, with skip not if it is more than two session timeouts late. If the process that runs
+CMD dies or is cut off, or a signal ends CMD with it, another machine repeats that tick, unless
+--at-most-once is given.
 
 CMD gets MENAGERIE_PATH, MENAGERIE_JOB, MENAGERIE_SCHEDULED (the time of the tick), MENAGERIE_MISSED
 (how many ticks before it did not run), MENAGERIE_LAST_ERR (how the last run failed; empty if it
@@ -88,8 +88,8 @@ Exit codes:
 	flags.StringVar(&o.spec, "spec", "", "when CMD runs: five `fields`, as in crontab")
 	flags.Var(&every, "every", "run CMD at each multiple of `D`")
 	flags.StringVar(&o.job, "name", "job", "the `name` of the job in PATH")
-	flags.StringVar(&o.missed, "missed", "once", "`what` becomes of ticks that could not begin in time: once, skip or all")
-	flags.BoolVar(&o.once, "at-most-once", false, "do not run a tick again whose process died")
+	flags.StringVar(&o.missed, "missed", "once", "`what` to do about ticks that could not begin in time: once, skip or all")
+	flags.BoolVar(&o.once, "at-most-once", false, "do not repeat a tick if its process dies while running it")
 	flags.Var(&grace, "grace", "wait `D` between SIGTERM and SIGKILL to CMD after a loss")
 	a.explainDash(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -50,13 +50,13 @@ func (a *app) groupJoinCommand() *cobra.Command {
 		Short: "Join a group while CMD runs",
 		Long: `Joins the group at PATH as ID, and runs CMD. When CMD ends, the member leaves. Signals are passed on to CMD.
 
-With --items the items, one a line, are divided among all members that do the same. The file is read
-once, at the start. The items of this member are in the file of --assign, one a line. They are there
-when CMD begins. The file is replaced (by a rename) whenever they change. Then CMD, but not what CMD
-has started, gets SIGHUP, on Linux only if CMD traps it. So trap SIGHUP first, and then read the file.
-Go and Java trap it for every program, and end a program that does not handle it.
-An item is in one such file at a time, as long as CMD has stopped with an item within --grace of its
-disappearance; then it may be given to another member.
+With --items the members divide the items of that file, one a line, among them. Each reads it once, at
+the start, and writes its own items into the file of --assign, one a line, before CMD begins. When they
+change, the file is replaced by a rename, and CMD (without its children) gets SIGHUP, on Linux only if
+it traps it. So CMD must trap SIGHUP first and then read the file. Go and Java trap it for every
+program, and end a program that does not handle it.
+An item is in one such file at a time if CMD stops working on a lost item within --grace; then another
+member may get it.
 
 Without --servers the command uses ` + defaultServers + `.
 

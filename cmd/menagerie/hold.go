@@ -29,17 +29,18 @@ func (a *app) holdCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hold PATH --owner NAME [--note TEXT] [--wait D | --try] [--grace D] [-- CMD ARGS...]",
 		Short: "Take a lock that lasts until its owner gives it up",
-		Long: `Takes the durable lock PATH for the owner NAME. It outlives this command, its session and the machine: no
-timeout frees it. If NAME holds it already, this continues that hold, with the same token.
+		Long: `Takes the durable lock PATH for the owner NAME. The lock outlives this command, its session and the
+machine: no timeout frees it. If NAME holds it already, the command continues that hold, with the same
+token.
 
 Without CMD it prints the token, and the lock stays held until "menagerie unhold PATH --owner NAME".
 
-With CMD it runs CMD while it holds. If CMD ends with exit code 0, the lock is freed. If CMD fails, or this command
+With CMD it runs CMD while it holds. Exit code 0 of CMD frees the lock. If CMD fails, or this command
 is killed, NAME still holds: run the command again when the cause is mended, or unhold it.
 CMD gets MENAGERIE_PATH and MENAGERIE_TOKEN in its environment. The token is a fencing token:
 have your storage refuse a smaller one than the greatest it has seen. CMD runs in a process group
 of its own. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to the group.
-If somebody breaks the hold (unhold --break), the whole group gets SIGTERM, and SIGKILL if it has not
+If another command breaks the hold (unhold --break), the group gets SIGTERM, and SIGKILL if it has not
 ended after --grace.
 
 Without --servers the command uses ` + defaultServers + `.
@@ -60,8 +61,8 @@ Exit codes: that of CMD (128+n if signal n ended it), or
 	}
 	given := a.waitFlags(cmd)
 	var o holdOptions
-	cmd.Flags().StringVar(&o.owner, "owner", "", "the `NAME` for which the lock is held; all who give it are the same owner")
-	cmd.Flags().StringVar(&o.note, "note", "", "a `TEXT` that others are shown while it is held")
+	cmd.Flags().StringVar(&o.owner, "owner", "", "the `NAME` for which the lock is held; callers with the same name are the same owner")
+	cmd.Flags().StringVar(&o.note, "note", "", "a `TEXT` that ls shows while it is held")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		owner, note := o.owner, o.note
 		o := holdOptions{lockOptions: given(), owner: owner, note: note}

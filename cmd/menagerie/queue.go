@@ -56,9 +56,9 @@ func (a *app) queueCommand() *cobra.Command {
 		Use:   "queue put|take|receive PATH ...",
 		Short: "Put elements into a queue, take them, or run a command on them",
 		Long: `An element is a sequence of bytes, at most about a megabyte. It stays in the queue when the process
-that put it ends. "queue take" removes the first one and prints it. "queue receive" runs a command
-on it, and removes it when the command has succeeded: if the command fails, or its process dies, the
-element comes again, to this or another process.
+that put it ends. "queue take" removes the first element and prints it. "queue receive" runs a command
+on it, and removes it when the command has succeeded. If the command fails, or its process dies, the
+element is delivered again, to this or another process.
 
 A program that uses the queue with the package zkqueue sees the bytes through its codec. The
 default is JSON: put '"text"' for it, with the quotes.`,
@@ -93,9 +93,9 @@ func (a *app) queuePutCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "put PATH [VALUE] [--delay D | --priority N] [--capacity N] [--wait D | --try]",
 		Short: "Put an element into a queue",
-		Long: `Puts VALUE at the end of the queue PATH; without VALUE what is read from standard input, but for one
-newline at its end. With --capacity it waits until there is room. With --delay the element is not
-delivered for that time, by the clock of the servers.
+		Long: `Puts VALUE at the end of the queue PATH; without VALUE it puts standard input, less a final newline.
+With --capacity it waits for room. With --delay no consumer gets the element before that time, by the
+clock of the servers.
 
 Without --servers the command uses ` + defaultServers + `.
 
@@ -175,10 +175,9 @@ func (a *app) queueTakeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "take PATH [--capacity N] [--wait D | --try]",
 		Short: "Remove the first element of a queue and print it",
-		Long: `Prints the first element of the queue PATH, with a newline, and removes it. It waits until there is
-one. If it cannot be printed, as on a full disk, it stays. When it is printed and removed, it is gone:
-use "queue receive" for work that must not get lost. A PATH into which nothing was ever put is no
-queue: a line says so, and none is made.
+		Long: `Waits for the first element of the queue PATH, prints it with a newline, and removes it. An element that
+cannot be printed, as on a full disk, stays. Use "queue receive" for work that must not get lost. A
+PATH without a queue is reported, and no queue is created.
 
 Without --servers the command uses ` + defaultServers + `.
 
