@@ -8,13 +8,14 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// untilFree waits until the node of another is gone. Its session may have ended already for everybody but the
-// servers: it is that of a process that was killed and started again, or an earlier one of this process. So the first
-// attempt waits as long as that may last: one and a half times its timeout, or ours if that is longer or the other is not known. After that the other one lives.
+// untilFree waits until the node of another session is gone. That session may have ended already, except for the servers: it
+// is that of a process that was killed and started again, or an earlier one of this process. So the first attempt waits as
+// long as that may last: one and a half times its timeout, or ours if that is longer or the other is not known. After that
+// the other session lives.
 func (p *Presence) untilFree(ctx context.Context, e *zkconn.Epoch) error {
 	p.mu.Lock()
 	p.waited = true
-	first := !p.ever
+	first := p.last == nil
 	p.mu.Unlock()
 	if !first {
 		return record.UntilGone(ctx, e, p.Node, 0, nil)
@@ -23,9 +24,8 @@ func (p *Presence) untilFree(ctx context.Context, e *zkconn.Epoch) error {
 }
 
 // outlast is untilFree on one connection. A new leader, or a server that starts again, gives every session its whole timeout once
-// more, and ends all connections; so what was waited on an earlier connection does not count. Nor does the time in
-// which this process or the leader stood still: of each slice no more counts than it was to take, and the leader answers at its
-// end. That answer is the last look, too.
+// more, and ends all connections; so a wait on an earlier connection does not count. Nor does the time in which this process
+// or the leader stood still: of each slice no more counts than it was to take, and the leader answers at its end.
 func (p *Presence) outlast(ctx context.Context, e *zkconn.Epoch) error {
 	l := record.Hear(e, p.Node)
 	defer l.Stop()

@@ -1,7 +1,8 @@
-// Package presence keeps an ephemeral node there, at a path that others know: it is made again in every session.
+// Package presence keeps an ephemeral node there, at a path that others know: it is created again in every session.
 package presence
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -18,24 +19,24 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Presence is an ephemeral node that is made again in every session, and when somebody has removed it, until it is given
-// up. The functions that make, change and remove it must know what became of their requests, as the changes of package writers do. So it is
-// always known whether the node is there, and no late request touches a later node of the same name.
+// Presence is an ephemeral node that is created again in every session, and when it was removed externally, until it is given
+// up. The functions that create, change and remove it must know what became of their requests, as the changes of package
+// writers do. So it is always known whether the node is there, and no late request touches a later node of the same name.
 //
 // Of two in one session with the same node, the second begins when the first one has ended.
 type Presence struct {
 	At   *session.Access
 	Node string // a path on the servers
 	Data []byte // of the node, at first
-	// Enter makes the node. Its error is ErrTaken if there is one.
+	// Enter creates the node. Its error is ErrTaken if there is one.
 	Enter func(ctx context.Context, e *zkconn.Epoch, data []byte) error
-	// Apply makes a change that depends on what was seen on a connection: see [session.Access.ApplyOn].
+	// Apply makes a change that depends on what was seen on a connection: see [writers.Writers.ApplyOn].
 	Apply func(ctx context.Context, e *zkconn.Epoch, link int64, ops ...any) error
 	// Exit, if it is not nil, is what follows when the node was removed, by this process or another.
 	Exit func(ctx context.Context, e *zkconn.Epoch) error
-	// Lifetime tells the timeout of another session, 0 if that is not known.
+	// Lifetime returns the timeout of another session, 0 if that is not known.
 	Lifetime func(ctx context.Context, e *zkconn.Epoch, session int64) (time.Duration, error)
-	// Changed, if it is not nil, is told when the node is there, and with nil when it is not any more. It must not block.
+	// Changed, if it is not nil, is called when the node is there, and with nil when it is not any more. It must not block.
 	Changed func(*Stay)
 	// Taken is the error if the node of another stays. here says that it is of this very session.
 	Taken func(here bool) error
@@ -45,25 +46,23 @@ type Presence struct {
 	done    chan struct{} // closed when nothing more will happen
 	turn    chan struct{} // has a value while Set runs
 
-	mu     sync.Mutex
-	stay   *Stay         // nil while the node is not there
-	news   chan struct{} // closed when what is known of the node changes, or err is set
-	last   <-chan struct{}
-	ever   bool  // it was there
-	waited bool  // the first attempt has waited for the node of another
-	err    error // why nothing more will happen
-	wanted int   // counts the calls of Set
-	told   int   // wanted, as of the data with which the node was made last
-	stays  error // why the node could not be removed yet
+	mu      sync.Mutex
+	news    chan struct{} // closed when anything below changes
+	stay    *Stay         // nil while the node is not there
+	last    *Stay         // the newest; nil if the node was never there
+	waited  bool          // the first attempt has waited for the node of another
+	wanted  int           // counts the calls of Set
+	written int           // wanted, as of the data with which the node was last created
+	stays   error         // why the node could not be removed yet
+	err     error         // why nothing more will happen
 }
 
 // Stay is the time between the creation of the node and its end.
 type Stay struct {
 	Epoch *zkconn.Epoch
-	Lost  <-chan struct{} // closed when it has ended
+	Lost  chan struct{} // closed when it has ended
 
-	lost    chan struct{}
-	link    int64 // the connection on which the node was last seen, or made
+	link    int64 // the connection on which the node was last seen, or created
 	version int32 // of the node then, or after the last change
 }
 
@@ -88,15 +87,12 @@ func (p *Presence) run() {
 		err = p.Taken(true)
 	case err == nil:
 		defer p.At.Vacate(p.Node)
-		err = p.At.Until(p.leaving, p.in)
+		err = p.At.Run(p.leaving, "", p.in, session.Lasting)
 	}
 	if p.leaving.Err() != nil && !p.At.Closing() {
 		err = errs.ErrReleased
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.err = err
-	p.changed()
+	p.note(func() { p.err = err })
 }
 
 // in is the presence in one session. Requests that change something do not end with leaving: their outcome must be known.
@@ -111,16 +107,15 @@ func (p *Presence) in(ctx context.Context, e *zkconn.Epoch) error {
 		p.mu.Lock()
 		data, wanted := p.Data, p.wanted
 		p.mu.Unlock()
-		link := e.Connection() // before the request: if this is the connection afterwards, the node was made on it
+		st := &Stay{Epoch: e, Lost: make(chan struct{}), link: e.Connection()} // if it is the connection after the request, the node was created on it
 		err := p.Enter(ctx, e, data)
 		switch {
 		case err == nil:
-			lost := make(chan struct{})
-			err = p.remain(ctx, waiting, &Stay{Epoch: e, Lost: lost, lost: lost, link: link}, wanted)
+			err = p.remain(ctx, waiting, st, wanted)
 		case errors.Is(err, ErrTaken):
 			err = p.untilFree(waiting, e)
 		case errors.Is(err, errs.ErrSessionExpired):
-			err = zkconn.ErrOver // whatever a lost request has made ends with the session
+			err = zkconn.ErrOver // whatever a lost request has created ends with the session
 		}
 		if p.leaving.Err() != nil && ctx.Err() == nil {
 			return nil
@@ -134,29 +129,25 @@ func (p *Presence) in(ctx context.Context, e *zkconn.Epoch) error {
 }
 
 // remain waits while the node is there. It removes it when it is given up.
-func (p *Presence) remain(ctx, waiting context.Context, st *Stay, told int) error {
-	e := st.Epoch
-	p.set(st, told)
-	hook := e.OnLost(func(error) { p.lost(st) })
+func (p *Presence) remain(ctx, waiting context.Context, st *Stay, wanted int) error {
+	p.note(func() {
+		p.stay, p.last, p.written = st, st, wanted
+		p.report(st)
+	})
+	hook := st.Epoch.OnLost(func(error) { p.lost(st) })
 	defer hook.Stop()
-	defer p.lost(st)
 	err := p.untilGone(waiting, st)
 	p.lost(st) // before another can take the place
 	if ctx.Err() != nil || err == nil || errors.Is(err, zkconn.ErrOver) {
 		return err
 	}
-	if p.leaving.Err() == nil { // the servers refuse to tell of the node: it must not outlive this presence, or nobody could come again
+	if p.leaving.Err() == nil { // the servers refuse to report on the node: it must not outlive this presence
 		if p.remove(ctx, st) == nil && p.Exit != nil {
 			_ = p.Exit(ctx, st.Epoch)
 		}
 		return err
 	}
-	return p.exit(ctx, st)
-}
-
-// exit removes the node, and does what follows. As long as the servers refuse that, it tries again: the node must not outlive the
-// presence for longer than it has to. It goes with the session at the latest.
-func (p *Presence) exit(ctx context.Context, st *Stay) error {
+	// The node must not outlive the presence for longer than it has to. As long as the servers refuse, it tries again.
 	for pace := (node.Pace{}); ; {
 		err := p.remove(ctx, st)
 		switch {
@@ -165,11 +156,7 @@ func (p *Presence) exit(ctx context.Context, st *Stay) error {
 		case err == nil || ctx.Err() != nil || errors.Is(err, zkconn.ErrOver) || errors.Is(err, errs.ErrSessionExpired):
 			return err
 		}
-		p.mu.Lock()
-		p.stays = err
-		st.link = -1 // look first: perhaps the whole record was removed, with the node
-		p.changed()
-		p.mu.Unlock()
+		p.note(func() { p.stays, st.link = err, -1 }) // look first: perhaps the whole record was removed, with the node
 		if err := pace.Rest(ctx, st.Epoch); err != nil {
 			return err
 		}
@@ -204,10 +191,28 @@ func (p *Presence) remove(ctx context.Context, st *Stay) error {
 	}
 }
 
-// untilGone waits until somebody has removed the node. It makes no request while nothing happens, if it is certain that the
-// servers would tell; else it looks once in each session timeout. After each change and each
-// disconnect it looks whose node is there, for somebody may have removed ours, and another may have made his. The
-// request that sets the watch tells that, and the version.
+// look returns whether the node is that of this session, on which connection it was seen, and its version there.
+func (p *Presence) look(ctx context.Context, e *zkconn.Epoch) (link int64, version int32, ours bool, err error) {
+	err = record.Insist(ctx, e, func() error {
+		link = e.Connection()
+		if err := record.Synced(ctx, e, path.Dir(p.Node)); err != nil {
+			return err
+		}
+		now, there, err := e.Exists(ctx, p.Node)
+		if ours = there && now.EphemeralOwner == e.ID(); ours {
+			version = now.Version
+		}
+		if err == nil && link != e.Connection() {
+			err = record.ErrAgain
+		}
+		return err
+	})
+	return link, version, ours, err
+}
+
+// untilGone waits until the node is removed. It makes no request while nothing happens, if the servers report the end of the
+// node to this session; else it looks once in each session timeout. After each change and each disconnect it looks whose node
+// is there, because ours may have been removed, and another created. The request that sets the watch shows that, and the version.
 func (p *Presence) untilGone(ctx context.Context, st *Stay) error {
 	e := st.Epoch
 	for pace := (node.Pace{}); ; {
@@ -232,13 +237,15 @@ func (p *Presence) untilGone(ctx context.Context, st *Stay) error {
 		case seen.EphemeralOwner != e.ID():
 			e.Unwatch(w)
 			return nil
-		}
-		if link != e.Connection() { // perhaps the answer came on a later connection, whose start no event reports
+		case link != e.Connection(): // perhaps the answer came on a later connection, whose start no event reports
 			w.Stop()
 			continue
 		}
 		p.saw(st, link, seen.Version)
-		look, stop := p.lookAfter(e)
+		var look <-chan time.Time
+		if !e.Reads(p.At.ACL()) {
+			look = time.After(e.Timeout())
+		}
 		select {
 		case what := <-heard:
 			if what == zkconn.Deleted {
@@ -252,84 +259,47 @@ func (p *Presence) untilGone(ctx context.Context, st *Stay) error {
 		case <-e.Over():
 			return zkconn.ErrOver
 		}
-		stop()
 	}
 }
 
-// lookAfter tells when to look for the node without an event: never, if the servers report its end to this session.
-func (p *Presence) lookAfter(e *zkconn.Epoch) (look <-chan time.Time, stop func() bool) {
-	if e.Reads(p.At.ACL()) {
-		return nil, func() bool { return false }
-	}
-	t := time.NewTimer(e.Timeout())
-	return t.C, t.Stop
-}
-
-// look tells whether the node is that of this session, on which connection it was seen, and its version there.
-func (p *Presence) look(ctx context.Context, e *zkconn.Epoch) (link int64, version int32, ours bool, err error) {
-	err = record.Insist(ctx, e, func() error {
-		link = e.Connection()
-		if err := record.Synced(ctx, e, path.Dir(p.Node)); err != nil {
-			return err
-		}
-		now, there, err := e.Exists(ctx, p.Node)
-		if ours = there && now.EphemeralOwner == e.ID(); ours {
-			version = now.Version
-		}
-		if err == nil && link != e.Connection() {
-			err = record.ErrAgain
-		}
-		return err
-	})
-	return link, version, ours, err
-}
-
-// set notes that the node is there.
-func (p *Presence) set(st *Stay, told int) {
+// note changes what is known, and wakes all that wait for news.
+func (p *Presence) note(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.stay, p.last, p.ever, p.told = st, st.lost, true, told
-	p.changed()
-	p.tell(st)
-}
-
-// saw notes that the node was seen on a connection, or written to.
-func (p *Presence) saw(st *Stay, link int64, version int32) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	st.link = max(st.link, link)
-	if version-st.version > 0 { // a late answer tells an earlier one
-		st.version = version
-	}
-	p.changed()
-}
-
-// lost notes that the node is not there any more. It may be called twice.
-func (p *Presence) lost(st *Stay) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.stay != st {
-		return
-	}
-	p.stay = nil
-	close(st.lost)
-	p.changed()
-	p.tell(nil)
-}
-
-// changed wakes all who wait for news. mu is held.
-func (p *Presence) changed() {
+	change()
 	close(p.news)
 	p.news = make(chan struct{})
 }
 
-// There waits until the node is there.
-func (p *Presence) There(ctx context.Context) (st *Stay, err error) {
-	err = p.await(ctx, func() bool { st = p.stay; return st != nil })
-	return st, err
+// report calls Changed. mu is held, so the calls are in order.
+func (p *Presence) report(st *Stay) {
+	if p.Changed != nil {
+		p.Changed(st)
+	}
 }
 
-// await waits until it is so, as told under mu.
+// saw notes that the node was seen on a connection, or written to.
+func (p *Presence) saw(st *Stay, link int64, version int32) {
+	p.note(func() {
+		st.link = max(st.link, link)
+		if version-st.version > 0 { // else a late answer shows an earlier one
+			st.version = version
+		}
+	})
+}
+
+// lost notes that the node is not there any more. It may be called twice.
+func (p *Presence) lost(st *Stay) {
+	p.note(func() {
+		if p.stay == st {
+			p.stay = nil
+			close(st.Lost)
+			p.report(nil)
+		}
+	})
+}
+
+// await waits until so, which is called under mu, reports true.
 func (p *Presence) await(ctx context.Context, so func() bool) error {
 	for {
 		p.mu.Lock()
@@ -349,11 +319,17 @@ func (p *Presence) await(ctx context.Context, so func() bool) error {
 	}
 }
 
+// There waits until the node is there.
+func (p *Presence) There(ctx context.Context) (st *Stay, err error) {
+	err = p.await(ctx, func() bool { st = p.stay; return st != nil })
+	return st, err
+}
+
 // Waited reports whether the first attempt has waited for the node of another, in vain as yet.
 func (p *Presence) Waited() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.ever && p.waited
+	return p.last == nil && p.waited
 }
 
 // GiveUp gives the node up, and does not wait.
@@ -363,31 +339,19 @@ func (p *Presence) GiveUp() { p.leave() }
 // the attempts go on.
 func (p *Presence) Leave(ctx context.Context) error {
 	p.leave()
-	for {
-		p.mu.Lock()
-		news, stays := p.news, p.stays
-		p.mu.Unlock()
-		select {
-		case <-p.done:
-			return nil
-		default:
-		}
-		if stays != nil {
-			return stays
-		}
-		select {
-		case <-p.done:
-		case <-news:
-		case <-ctx.Done():
-			return errs.After(errs.OfContext(ctx), p.At.LastFailure(p.leaving))
-		}
+	var stays error
+	err := p.await(ctx, func() bool { stays = p.stays; return stays != nil })
+	if p.Err() != nil {
+		<-p.done
+		return nil
 	}
+	return cmp.Or(err, stays)
 }
 
-// Done is closed when nothing more will happen; then Err says why.
+// Done is closed when nothing more will happen; then Err returns why.
 func (p *Presence) Done() <-chan struct{} { return p.done }
 
-// Err is nil until Done is closed. It is errs.ErrReleased after Leave.
+// Err is nil until shortly before Done is closed. It is errs.ErrReleased after Leave.
 func (p *Presence) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -401,12 +365,8 @@ func (p *Presence) Leaving() context.Context { return p.leaving }
 func (p *Presence) Lost() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.last
-}
-
-// tell calls Changed. mu is held, so the calls are in order.
-func (p *Presence) tell(st *Stay) {
-	if p.Changed != nil {
-		p.Changed(st)
+	if p.last == nil {
+		return nil
 	}
+	return p.last.Lost
 }

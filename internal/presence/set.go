@@ -13,11 +13,12 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Set changes the data of the node to what data returns when its turn has come. It waits until the node has them, in the next session if need be. Several calls follow each other. After an error the
-// data may be there, or be there in the next session: it satisfies errs.Ambiguous, unless nothing was begun.
+// Set changes the data of the node to what data returns when its turn has come, and waits until the node has them, in the
+// next session if need be. After an error the data may be there, also in the next session: it satisfies errs.Ambiguous,
+// unless nothing was begun.
 //
-// It writes only to a node that was seen on the present connection, and at the version that it had. So the node of another who
-// has taken the place while there was no connection is left alone.
+// It writes only to a node that was seen on the present connection, and at the version that it had. So the node of another
+// process that has taken the place while there was no connection is left alone.
 func (p *Presence) Set(ctx context.Context, data func() []byte) error {
 	select {
 	case p.turn <- struct{}{}:
@@ -49,7 +50,7 @@ func (p *Presence) Set(ctx context.Context, data func() []byte) error {
 	}
 }
 
-// write is one attempt of Set. It is not done if the node has changed, or is gone: then the process makes it again, with these data.
+// write is one attempt of Set. It is not done if the node has changed, or is gone: then the process creates it again, with these data.
 func (p *Presence) write(ctx context.Context, data []byte, wanted int) (done bool, err error) {
 	var st *Stay
 	var link int64
@@ -58,14 +59,14 @@ func (p *Presence) write(ctx context.Context, data []byte, wanted int) (done boo
 		if st = p.stay; st == nil {
 			return false
 		}
-		done, link, version = p.told >= wanted, st.link, st.version
+		done, link, version = p.written >= wanted, st.link, st.version
 		return done || link == st.Epoch.Connection()
 	})
 	if done || err != nil {
 		return done, err
 	}
 	// It is not sent again on another connection: by then the node may be that of another, at the same version. The look
-	// at the node that comes first on each connection tells whose it is.
+	// at the node that comes first on each connection shows whose it is.
 	err = p.Apply(ctx, st.Epoch, link, &zk.SetDataRequest{Path: p.Node, Data: data, Version: version})
 	switch {
 	case err == nil:
@@ -75,7 +76,7 @@ func (p *Presence) write(ctx context.Context, data []byte, wanted int) (done boo
 		return false, errs.OfContext(ctx)
 	case errors.Is(err, writers.ErrMoved):
 		return false, p.await(ctx, func() bool { return p.stay != st || st.link != link })
-	case record.RefusedAt(err, 0, zk.ErrBadVersion): // an event tells of that
+	case record.RefusedAt(err, 0, zk.ErrBadVersion): // an event reports that
 		return false, p.await(ctx, func() bool { return p.stay != st || st.version != version })
 	case record.RefusedAt(err, 0, zk.ErrNoNode), errors.Is(err, zkconn.ErrOver), errors.Is(err, errs.ErrSessionExpired):
 		return false, p.await(ctx, func() bool { return p.stay != st })
