@@ -92,7 +92,7 @@ func (p *Presence) run() {
 	if p.leaving.Err() != nil && !p.At.Closing() {
 		err = errs.ErrReleased
 	}
-	p.note(func() { p.err = err })
+	p.note(func() { p.err = cmp.Or(err, errs.ErrClosed) })
 }
 
 // in is the presence in one session. Requests that change something do not end with leaving: their outcome must be known.
