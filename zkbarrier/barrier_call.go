@@ -89,11 +89,11 @@ func (c *barrierCall) run(ctx context.Context, e *zkconn.Epoch) error {
 		return err
 	// The generation is broken, or it is not known how it ended. If the party still has a node, it must go.
 	case err == nil:
-		c.leave(e, (*barrierCall).clear)
+		c.leave(e, "")
 		return nil
 	}
 	// ctx has ended, or the servers refuse. If all had arrived before this party gave up, the call succeeds.
-	if index := c.leave(e, (*barrierCall).giveUp); index >= 0 {
+	if index := c.leave(e, GaveUp); index >= 0 {
 		_, err = c.finish(index, nil)
 	}
 	return err
@@ -137,6 +137,8 @@ func (c *barrierCall) settle(ctx context.Context, e *zkconn.Epoch, next step) (s
 	case how == nil && c.st.isOpenIn(now):
 		c.st = now
 		return next, nil
+	case how == nil && now == c.st: // broken, and its record was removed externally
+		return c.fail(breach{})
 	case how == nil:
 		return c.byNode(ctx, e)
 	case how.Broken:
@@ -186,17 +188,10 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 	if c.tries > 0 && st.Generation != c.st.Generation {
 		return c.settle(ctx, e, c.arrive)
 	}
-	if st.Broken {
-		how, err := c.b.recorded(ctx, e, st)
-		switch {
-		case err != nil:
-			return nil, err
-		case how == nil: // it was removed externally
-			return c.fail(breach{})
-		}
-		return c.fail(how.breach)
-	}
 	c.st = st
+	if st.Broken {
+		return c.settle(ctx, e, c.arrive)
+	}
 	dir := c.b.dir(st.Generation)
 	n, err := node.Make(ctx, e, node.Spec{
 		Dir: dir, ACL: c.b.at.ACL(), Flags: zk.FlagEphemeral | zk.FlagSequence,
@@ -487,7 +482,7 @@ func (c *barrierCall) act(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	returned := false
 	defer func() {
 		if !returned { // the action panicked
-			c.leave(e, (*barrierCall).failed)
+			c.leave(e, ActionFailed)
 		}
 	}()
 	ended, err := c.whileOpen(ctx, e, c.b.action)
@@ -501,7 +496,7 @@ func (c *barrierCall) act(ctx context.Context, e *zkconn.Epoch) (step, error) {
 		return c.release, nil
 	// The action itself failed.
 	case ended == nil:
-		c.leave(e, (*barrierCall).failed)
+		c.leave(e, ActionFailed)
 		c.node = nil
 		return c.finish(-1, err)
 	}
@@ -558,16 +553,21 @@ func (c *barrierCall) breakOf(ctx context.Context, e *zkconn.Epoch) error {
 // background, although the context has ended: otherwise the others would wait for a party that is gone.
 const leaveLimit = 40 * time.Millisecond
 
-// leave runs how, one of the ways to leave, on a copy of the call, until it is done or the session ends. It returns
-// the index of the party if all had arrived after all, and -1 otherwise.
-func (c *barrierCall) leave(e *zkconn.Epoch, how func(*barrierCall, context.Context, *zkconn.Epoch) int) int {
+// leave has the party leave, on a copy of the call, until that is done or the session ends. With a cause the party breaks
+// the generation. leave returns the index of the party if all had arrived after all, and -1 otherwise.
+func (c *barrierCall) leave(e *zkconn.Epoch, why Cause) int {
 	index, at := make(chan int, 1), c.b.at
 	gone := *c
 	gone.turn = c.b.turn()     // the call's own turn stays with the call
 	begun := at.Spawn(func() { // not if the session is being closed: then the node goes with it
 		ctx, cancel := at.Bounded(context.Background())
 		defer cancel()
-		index <- how(&gone, ctx, e)
+		if i := gone.breakFor(ctx, e, why); i >= 0 {
+			index <- i
+			return
+		}
+		gone.clear(ctx, e)
+		index <- -1
 	})
 	if !begun || !e.Linked() {
 		return -1
@@ -584,34 +584,24 @@ func (c *barrierCall) leave(e *zkconn.Epoch, how func(*barrierCall, context.Cont
 	return -1
 }
 
-// giveUp is for a party that stops waiting.
-func (c *barrierCall) giveUp(ctx context.Context, e *zkconn.Epoch) int {
-	why := breach{Why: GaveUp, By: c.b.self()}
-	switch {
-	case c.tries == 0:
+// breakFor breaks the generation of a party that leaves, unless it has ended. It returns the party's index if all had
+// arrived, and -1 otherwise.
+func (c *barrierCall) breakFor(ctx context.Context, e *zkconn.Epoch, why Cause) int {
+	if why == "" || c.tries == 0 {
 		return -1
-	case c.extra:
-		c.breach = c.b.attended(ctx, e, c.st, why)
-		c.sweep(ctx, e)
-		return -1
-	case c.node == nil: // its request may have been applied
-		g, err := c.b.gathering(ctx, e, c.st.Generation)
-		if err == nil && len(g.parties) >= c.b.parties && g.place(c.attempt) < 0 {
-			return -1 // the others are enough without this party
+	}
+	if c.node == nil { // its request may have been applied; perhaps the others are enough without this party
+		if g, err := c.b.gathering(ctx, e, c.st.Generation); err == nil && len(g.parties) >= c.b.parties && g.place(c.attempt) < 0 {
+			return -1
 		}
 	}
-	c.breach = c.b.attended(ctx, e, c.st, why)
-	return c.breakAndClear(ctx, e)
-}
-
-// failed is for a party whose action has failed.
-func (c *barrierCall) failed(ctx context.Context, e *zkconn.Epoch) int {
-	c.breach = breach{Why: ActionFailed, By: c.b.self(), Count: c.b.parties}
-	return c.breakAndClear(ctx, e)
-}
-
-// breakAndClear breaks the generation, unless the generation has ended, and removes the party's node.
-func (c *barrierCall) breakAndClear(ctx context.Context, e *zkconn.Epoch) int {
+	c.breach = breach{Why: why, By: c.b.self(), Count: c.b.parties}
+	if why != ActionFailed { // before the action all had arrived
+		c.breach = c.b.attended(ctx, e, c.st, c.breach)
+	}
+	if c.extra {
+		return -1 // it is in nobody's way
+	}
 	mine := *c
 	next, err := mine.breakUp(ctx, e)
 	for next != nil && err == nil && mine.tries > 0 { // tries is 0 when the party would begin to arrive again
@@ -620,16 +610,24 @@ func (c *barrierCall) breakAndClear(ctx context.Context, e *zkconn.Epoch) int {
 	if next == nil && err == nil && mine.err == nil {
 		return mine.index
 	}
-	return c.clear(ctx, e)
+	return -1
 }
 
-// clear removes what the party has left in a broken generation. The last party to leave also removes the directory.
-func (c *barrierCall) clear(ctx context.Context, e *zkconn.Epoch) int {
+// clear removes what the party has left, and waits for that: its node, also one of a request that was applied twice. The last
+// party to leave a broken generation also removes the directory.
+func (c *barrierCall) clear(ctx context.Context, e *zkconn.Epoch) {
 	if c.node == nil {
-		return -1
+		return
 	}
-	c.sweep(ctx, e)
 	dir := c.b.dir(c.st.Generation)
+	select {
+	case <-e.Reap(zkconn.Orphan{Dir: dir, Prefix: node.Prefix(c.node.UUID)}):
+	case <-ctx.Done():
+	case <-e.Over():
+	}
+	if c.extra {
+		return
+	}
 	if c.tries > 1 { // a request that got no answer may have made another node later
 		g, _ := c.b.gathering(ctx, e, c.st.Generation)
 		for _, a := range g.all {
@@ -639,17 +637,4 @@ func (c *barrierCall) clear(ctx context.Context, e *zkconn.Epoch) int {
 		}
 	}
 	_ = e.Delete(ctx, dir) // refused while others are in it; a Reset removes it, too
-	return -1
-}
-
-// sweep removes the party's node, and its duplicate if a request was applied twice, and waits for that.
-func (c *barrierCall) sweep(ctx context.Context, e *zkconn.Epoch) {
-	if c.node == nil {
-		return
-	}
-	select {
-	case <-e.Reap(zkconn.Orphan{Dir: c.b.dir(c.st.Generation), Prefix: node.Prefix(c.node.UUID)}):
-	case <-ctx.Done():
-	case <-e.Over():
-	}
 }
