@@ -20,20 +20,15 @@ import (
 // DoubleBarrier lets n parties begin a piece of work together and finish it together: no party begins before all have
 // entered, and no party continues before all have left. Then the same parties, or others, may begin the next round.
 //
-// One object is one party at a time. A process with two parties has two objects, which may share
-// a session. These calls fail with zksync.ErrMisuse: Enter of a party that has entered, Leave of
-// a party that has not, two calls at a time.
+// One object is one party at a time; several may share a session. It is a misuse to enter twice, to leave without having
+// entered, and to make two calls at a time.
 //
 // A party lasts as long as its ZooKeeper session. If it dies while it waits in Enter, it no longer counts when the
 // servers end its session. If it dies inside, it counts as having left from then on, and the Leave of the others
-// returns a [BrokenError], at the latest another session timeout later. Before its session ends a dead process cannot be told from a slow one;
-// zksync.WithSessionFile ends the session when the process restarts.
+// returns a [BrokenError], at the latest another session timeout later. zksync.WithSessionFile ends the session when
+// the process restarts.
 //
-// More than n parties may come. A party that finds a round full or open waits for the next one. The parties
-// that wait for a round are not in any order.
-//
-// A party costs two requests to enter and two to leave, for any n, also with a new object, and one event each. So ten
-// parties make twenty requests each way. The first use of a path costs a few requests more, to create it.
+// More than n parties may come. A party that finds a round full or open waits for the next one, in no order.
 type DoubleBarrier struct {
 	path   string
 	n      int
@@ -59,21 +54,20 @@ type participant struct {
 	before   int64  // the round to which the party had come in a session that was lost
 	since    int64  // the newest transaction that this process knew when the party came
 	count    int    // how many parties were there when this one had come, itself included; 0 if the round is open
+	quit     int    // how many had gone without Leave when this one counted: see unspoken
 	epoch    *zkconn.Epoch
-	left     bool // its node is gone, or the reaper removes it
-	dead     bool // its node had gone before, with the session
-	leftover bool // its node is that of an Enter that failed
+	leftover bool // its node is the node of an Enter that failed
 
-	quit   int                     // how many had gone without Leave when this one counted: see unspoken
-	died   int                     // how many had died in the round that this party ended
-	unsure bool                    // the round was over before this party could hear whether any had died
-	inside map[string]zksync.Owner // who had not left when this party last looked
+	left   bool     // its node is gone, or the reaper removes it
+	dead   bool     // its node had gone before, with the session
+	unsure bool     // the round was over before this party could hear whether any had died
+	died   int      // how many had died in the round that this party ended
+	names  []string // the nodes that were in the round when this party last looked after it had left
+	inside []zksync.Owner
 }
 
-// NewDoubleBarrier names a double barrier of n parties by a path of its own, which is created when it is first
-// needed. The first process that uses it stores n there. All others must give the same n; otherwise Enter fails with
-// zksync.ErrMisuse. NewDoubleBarrier does no I/O. The first call reports a malformed path, an n below 1, a nil
-// session, or one of the options WithHandover, WithLinger, WithMaxHold and WithAsyncUnlock as zksync.ErrMisuse.
+// NewDoubleBarrier names a double barrier of n parties by a path of its own, which its first use creates. The first
+// process that uses it stores n there; all others must give the same n.
 func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Option) *DoubleBarrier {
 	b := &DoubleBarrier{path: path, n: n, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...)}
 	b.misuse = b.at.Misuse()
@@ -97,22 +91,14 @@ func (b *DoubleBarrier) made() *DoubleBarrier {
 	return b
 }
 
-// Enter returns when n parties have entered, this one among them. It blocks until then or until ctx ends (the error
-// wraps the context's error). A disconnect keeps the party's place.
+// Enter returns when n parties have entered, this one among them. A disconnect keeps the party's place. After an error
+// the party is outside and does not count: its node is removed, at once with a healthy connection. If the last party came
+// before the removal, the round opens for the others.
 //
-// If its session is lost it enters anew. If the round has opened meanwhile, with or without this party, the others
-// continue without it, and Enter fails with zksync.ErrSessionExpired. An Enter whose request was never answered (for
-// example because the session had ended) fails in the same way if a round has ended since this party last heard from
-// the servers: it may have been counted in that round.
-//
-// If the session is closed, the error is zksync.ErrClosed. A party whose Enter has failed is outside, and
-// does not count: its node is removed, at once with a healthy connection. If the last party came before
-// the removal, the round opens for the others.
-//
-// If the answer to this party's request was lost, the party counts the parties in a later request. If by then the
-// round has opened, more than n have come to it, and some of them have left, it may be impossible to tell whether
-// this party is one of the n. Then it withdraws, and Enter fails with zksync.ErrBroken. A party that may not write to
-// the barrier's nodes gets zk.ErrNoAuth. Enter costs two requests.
+// If the session is lost, the party enters again. If a round has opened meanwhile that may have counted it, the others
+// continue without it, and the error is zksync.ErrSessionExpired. If the answer to its request was lost, and more parties
+// than n have come, it may be impossible to tell whether it is one of the n: then the error is zksync.ErrBroken. Enter costs
+// two requests.
 func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	if _, err := b.made().begin(false); err != nil {
 		return errs.Wrap("enter", b.path, err)
@@ -137,17 +123,13 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	return errs.Wrap("enter", b.path, err)
 }
 
-// Leave returns when all parties of the round have left or died. Also if it returns an error, this party has left, or
-// will have left as soon as the connection allows: ctx bounds only the wait for the others.
+// Leave returns when all parties of the round have left or died. Whatever it returns, this party has left, or will have
+// left as soon as the connection allows: ctx bounds only the wait for the others, and the error says which have not left.
+// After an error a second Leave waits again, and Enter begins the next round.
 //
-// If parties died inside, it returns a [BrokenError] with their number (to die is to go without Leave, also when
-// somebody removes the node). The party is outside then. The names are known if this party waited for a session timeout.
-//
-// It blocks until all have left or ctx ends (the error wraps the context's error, and says who has not left). It waits through disconnects
-// and lost sessions. If the session was lost and ended before the party could leave, the others may have
-// continued too early: Leave fails with zksync.ErrSessionExpired, and the party is outside. If the session is
-// closed, the error is zksync.ErrClosed. After an error a second Leave waits again for the others, and Enter
-// begins the next round. Leave costs two requests.
+// If parties died inside, the error is a [BrokenError] with their number. To go without Leave counts as dying. The names are known if
+// this party waited for a session timeout. If the session ended before the party could leave, the others may have
+// continued too early: the error is zksync.ErrSessionExpired. Leave costs two requests.
 func (b *DoubleBarrier) Leave(ctx context.Context) error {
 	s, err := b.made().begin(true)
 	if err != nil {

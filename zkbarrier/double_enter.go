@@ -15,8 +15,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// enter joins a round. When it fails, s tells which node may be left: that of a lost session,
-// or one that could not be removed at once.
+// enter joins a round. When it fails, s has the node that may be left: of a lost session, or one that could not be
+// removed at once.
 func (b *DoubleBarrier) enter(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	if s.node != "" { // the old node must not count besides the next one
 		if _, err := b.depart(ctx, e, s); err != nil {
@@ -53,8 +53,8 @@ func (b *DoubleBarrier) withdraw(s *participant) {
 	}
 }
 
-// remove has the node of s removed, by the transaction of a departure, through disconnects: a node that goes otherwise
-// is that of a party that has died.
+// remove has the node of s removed, by the transaction of a departure, through disconnects: if the node goes otherwise,
+// the party counts as dead.
 func (b *DoubleBarrier) remove(s *participant) (done <-chan struct{}) {
 	e, at, ops, left := s.epoch, s.node, b.departure(s), make(chan struct{})
 	if !e.Go(func() {
@@ -66,7 +66,7 @@ func (b *DoubleBarrier) remove(s *participant) (done <-chan struct{}) {
 	return e.Reap(zkconn.Orphan{Dir: b.parties(), Pending: left, Outcome: func() (string, bool) { return at, false }})
 }
 
-// unwanted says that nobody wants the node of s any more. If there were several requests for the node, one of them
+// unwanted says that the node of s is not wanted any more. If there were several requests for the node, one of them
 // got no answer and may yet be applied, although another one made the node.
 func (b *DoubleBarrier) unwanted(s *participant) {
 	if s.tries > 1 {
@@ -109,21 +109,6 @@ func (b *DoubleBarrier) join(ctx context.Context, e *zkconn.Epoch, s *participan
 // no sequence number, and all attempts use one name. So a request that arrives twice, or one that lingers in a server
 // until another one has made the node, does not count as two parties.
 func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *participant, turn *gate.Turn) error {
-	for {
-		err := b.arriveOnce(ctx, e, s, turn)
-		var refused *node.Refused
-		if !errors.As(err, &refused) || refused.Index == 0 {
-			return err
-		}
-		turn.Queue()
-		if err := turn.Take(ctx, e); err != nil {
-			return err
-		}
-	}
-}
-
-// arriveOnce is arrive, unless another party has the turn.
-func (b *DoubleBarrier) arriveOnce(ctx context.Context, e *zkconn.Epoch, s *participant, turn *gate.Turn) error {
 	// since is read before the request is sent: see mayHaveBeenOf.
 	s.epoch, s.round, s.since, s.left, s.dead = e, 0, e.Seen(), false, false
 	s.uuid, s.tries = node.NewUUID(), 0
@@ -140,17 +125,19 @@ func (b *DoubleBarrier) arriveOnce(ctx context.Context, e *zkconn.Epoch, s *part
 			return append([]any{&zk.CheckVersionRequest{Path: b.gathering(), Version: -1}}, turn.Check()...)
 		},
 	})
+	var refused *node.Refused
 	switch {
-	case errors.As(err, new(*node.Refused)):
+	case errors.As(err, &refused):
 		b.unwanted(s)
 		s.node = ""
+		if refused.Index == 0 {
+			return err
+		}
+		turn.Queue() // another party has the turn
+		return cmp.Or(turn.Take(ctx, e), record.ErrAgain)
+	case err != nil && !errors.Is(err, zk.ErrNodeExists): // this very request had made the node, and arrived twice
 		return err
-	// This very request had made the node, and arrived twice.
-	case errors.Is(err, zk.ErrNodeExists):
-		return b.look(ctx, e, s)
-	case err != nil:
-		return err
-	case n.Dir == nil:
+	case err != nil || n.Dir == nil:
 		return b.look(ctx, e, s)
 	}
 	s.round, s.count, s.quit = n.Dir.Czxid, int(n.Dir.NumChildren), unspoken(n.Dir)
@@ -236,8 +223,8 @@ func (b *DoubleBarrier) next(ctx context.Context, e *zkconn.Epoch, turn *gate.Tu
 	return cmp.Or(b.outside(ctx, e, turn), record.ErrAgain)
 }
 
-// stillThere is for a party that has had no event for long. Somebody may have removed its node; or the last party to
-// come could not open the round, and this one opens it instead.
+// stillThere is for a party that has had no event for long. Its node may have been removed externally; or the last party
+// to come could not open the round, and this one opens it instead.
 func (b *DoubleBarrier) stillThere(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	_, mine, err := e.Exists(ctx, s.node)
 	if err != nil {
@@ -254,7 +241,8 @@ func (b *DoubleBarrier) stillThere(ctx context.Context, e *zkconn.Epoch, s *part
 	return b.open(ctx, e, s)
 }
 
-// outside waits until a round gathers. The turn is taken before the wait: nobody must come between the end of a round and this party.
+// outside waits until a round gathers. The turn is taken before the wait: no party must come between the end of a round
+// and this one.
 func (b *DoubleBarrier) outside(ctx context.Context, e *zkconn.Epoch, turn *gate.Turn) error {
 	for last, pace := int64(0), (node.Pace{}); ; {
 		if err := turn.Take(ctx, e); err != nil {
@@ -265,7 +253,7 @@ func (b *DoubleBarrier) outside(ctx context.Context, e *zkconn.Epoch, turn *gate
 			return err
 		}
 		// The directory was the same before and after the last wait. So its round was open all the time, and yet its
-		// mark was gone: somebody removed the mark by hand.
+		// mark was gone: the mark was removed externally.
 		if dir.Czxid == last {
 			_, err := record.Transact(ctx, e, &zk.CreateRequest{Path: b.opened(last), Acl: b.at.ACL()})
 			if err != nil && !record.Conflict(err) {

@@ -1,10 +1,13 @@
 package zkbarrier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -30,16 +33,80 @@ func (b *DoubleBarrier) leave(ctx context.Context, e *zkconn.Epoch, s *participa
 		return fmt.Errorf("%w while the party was in; the others may have left", zksync.ErrSessionExpired)
 	}
 	if again { // the round may be over, and its mark still there
-		err := b.lookInside(ctx, e, s)
-		if errors.Is(err, record.ErrGone) {
+		switch err := b.lookInside(ctx, e, s); {
+		case errors.Is(err, record.ErrGone):
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return err
 		}
 	}
 	// The mark of a round in which parties died is not deleted, but changed: then lookInside returns the error.
 	return record.UntilGone(ctx, e, b.opened(s.round), 0, func() error { return b.lookInside(ctx, e, s) })
+}
+
+// afterwards is the error of Leave for a party whose round is over.
+func (b *DoubleBarrier) afterwards(ctx context.Context, e *zkconn.Epoch, s *participant) error {
+	m, err := b.mark(ctx, e, s.round)
+	if err != nil {
+		return err
+	}
+	return b.mourn(s, m.Died)
+}
+
+// mourn is the error of Leave when so many parties have died.
+func (b *DoubleBarrier) mourn(s *participant, died int) error {
+	if died <= 0 {
+		return nil
+	}
+	return &BrokenError{Why: Died, Died: died, Parties: b.n, By: s.inside}
+}
+
+// lookInside is for a party that has left and waits for the others, when it has had no event for long, or the mark was
+// written to. It learns which parties are still inside. If the round is over it returns the error of Leave, or
+// record.ErrGone.
+func (b *DoubleBarrier) lookInside(ctx context.Context, e *zkconn.Epoch, s *participant) error {
+	names, dir, err := e.Children(ctx, b.parties())
+	switch {
+	case errors.Is(err, zk.ErrNoAuth), err == nil && (len(names) == 0 || dir.Czxid != s.round):
+		if err = b.overIfEmpty(ctx, e, s.round); errors.Is(err, record.ErrGone) {
+			err = cmp.Or(b.afterwards(ctx, e, s), record.ErrGone)
+		}
+		return err
+	case errors.Is(err, zk.ErrNoNode):
+		return nil
+	case err != nil:
+		return err
+	}
+	if slices.Sort(names); slices.Equal(names, s.names) {
+		return nil
+	}
+	there, err := record.Call(ctx, e, b.parties(), names)
+	switch {
+	case errors.Is(err, zk.ErrNoAuth):
+		return nil
+	case err == nil:
+		s.names, s.inside = names, node.Owners[zksync.Owner](there.Owners)
+		slices.SortFunc(s.inside, func(a, b zksync.Owner) int { return cmp.Compare(a.String(), b.String()) })
+	}
+	return err
+}
+
+// present names the parties in the round, for a party whose wait has ended. open is the text if the round is open.
+func (b *DoubleBarrier) present(ctx context.Context, e *zkconn.Epoch, open string) (string, error) {
+	_, gathers, err := e.Exists(ctx, b.gathering())
+	if err != nil {
+		return "", err
+	}
+	names, _, err := e.Children(ctx, b.parties())
+	if err != nil {
+		return "", err
+	}
+	there, err := record.Call(ctx, e, b.parties(), names)
+	what := open
+	if gathers {
+		what = "%d of %d have entered"
+	}
+	return there.Say(fmt.Sprintf(what, len(names), b.n)), err
 }
 
 // departure is the transaction in which a party leaves.
@@ -86,7 +153,11 @@ func (b *DoubleBarrier) depart(ctx context.Context, e *zkconn.Epoch, s *particip
 		}
 	}
 	s.node, s.round = "", dir.Czxid // if the session was lost, the round may not have been known
-	return b.last(ctx, e, s, dir)
+	if dir.NumChildren > 0 {
+		return false, nil
+	}
+	over, s.died, err = b.over(ctx, e, dir)
+	return over, err
 }
 
 // unknownRound is the round of a party that may have been counted in a round that is over.
@@ -109,13 +180,4 @@ func (b *DoubleBarrier) mayHaveBeenOf(ctx context.Context, e *zkconn.Epoch, s *p
 		return dir.Czxid, nil
 	}
 	return unknownRound, nil
-}
-
-// last ends the round if its directory, dir, is empty.
-func (b *DoubleBarrier) last(ctx context.Context, e *zkconn.Epoch, s *participant, dir *zk.Stat) (over bool, err error) {
-	if dir.NumChildren > 0 {
-		return false, nil
-	}
-	over, s.died, err = b.over(ctx, e, dir)
-	return over, err
 }

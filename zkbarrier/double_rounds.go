@@ -2,7 +2,10 @@ package zkbarrier
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/node"
@@ -27,8 +30,8 @@ type doubleTerms struct {
 
 func (b *DoubleBarrier) base() string { return b.at.Full(b.path) }
 
-// parties is a directory with one node for each party. It is made anew for every round, so its czxid is the number of
-// the round. The answer to every arrival tells that czxid.
+// parties is a directory with one node for each party. It is made again for every round, so its czxid is the number of
+// the round, which the answer to every arrival has.
 func (b *DoubleBarrier) parties() string { return b.base() + "/parties" }
 
 // gathering exists while a round gathers. It has n in its name, so that a party need not read n before it comes.
@@ -38,10 +41,9 @@ func (b *DoubleBarrier) gathering() string { return fmt.Sprintf("%s/gathering-%d
 // round in its name, so a party that waits for the end of its round cannot mistake the next round for its own.
 func (b *DoubleBarrier) opened(round int64) string { return fmt.Sprintf("%s/open-%x", b.base(), round) }
 
-// turn is that of a new call. It is for parties that found several rounds full: whoever has it comes, and no other does.
-func (b *DoubleBarrier) turn() *gate.Turn {
-	return &gate.Turn{Node: b.base() + "/turn", Line: b.line}
-}
+// turn is the turn of a new call. It is for parties that found several rounds full: the party that has it comes, and no
+// other does.
+func (b *DoubleBarrier) turn() *gate.Turn { return &gate.Turn{Node: b.base() + "/turn", Line: b.line} }
 
 // learn reads the directory, and after that whether a round is open. That is the round of the directory, or a later
 // one if that round ended between the two reads. It makes what is missing.
@@ -105,12 +107,14 @@ func (b *DoubleBarrier) open(ctx context.Context, e *zkconn.Epoch, s *participan
 func (b *DoubleBarrier) over(ctx context.Context, e *zkconn.Epoch, dir *zk.Stat) (ended bool, died int, err error) {
 	mark := b.opened(dir.Czxid)
 	end := any(&zk.DeleteRequest{Path: mark, Version: -1})
-	quit, died, err := b.deaths(ctx, e, dir)
-	if err != nil {
-		return false, 0, err
-	}
-	if died > 0 {
-		end = &zk.SetDataRequest{Path: mark, Data: record.Encode(roundMark{quit, died}), Version: -1}
+	if unspoken(dir) > 0 {
+		m, err := b.mark(ctx, e, dir.Czxid)
+		if err != nil {
+			return false, 0, err
+		}
+		if m.Died = unspoken(dir) - m.Quit; m.Died > 0 {
+			died, end = m.Died, &zk.SetDataRequest{Path: mark, Data: record.Encode(m), Version: -1}
+		}
 	}
 	_, err = record.Transact(ctx, e,
 		// The servers refuse the first deletion while a party is in the directory, and
@@ -120,9 +124,7 @@ func (b *DoubleBarrier) over(ctx context.Context, e *zkconn.Epoch, dir *zk.Stat)
 		&zk.CreateRequest{Path: b.gathering(), Acl: b.at.ACL()},
 		end,
 	)
-	switch {
-	case record.RefusedAt(err, 0, zk.ErrNotEmpty), record.RefusedAt(err, 0, zk.ErrNoNode),
-		record.RefusedAt(err, 2, zk.ErrNodeExists), record.RefusedAt(err, 3, zk.ErrNoNode):
+	if record.Conflict(err) {
 		return false, 0, nil // parties are left, or another call has ended the round
 	}
 	if err == nil && died > 0 {
@@ -132,8 +134,7 @@ func (b *DoubleBarrier) over(ctx context.Context, e *zkconn.Epoch, dir *zk.Stat)
 }
 
 // overIfEmpty ends a round whose last parties died, or did not finish the transaction that ends it. record.ErrGone
-// means that the round has ended. If its mark still exists then, somebody made the mark by hand, or another
-// process made it in place of one that had been removed by hand.
+// means that the round has ended, also if its mark still exists.
 func (b *DoubleBarrier) overIfEmpty(ctx context.Context, e *zkconn.Epoch, round int64) error {
 	dir, there, err := e.Exists(ctx, b.parties())
 	switch {
@@ -149,4 +150,53 @@ func (b *DoubleBarrier) overIfEmpty(ctx context.Context, e *zkconn.Epoch, round 
 		err = record.ErrGone // its mark may stay
 	}
 	return err
+}
+
+// unspoken is how many nodes of parties have gone otherwise than by Leave. The transactions of an arrival and of a
+// departure each write to the directory once. So every one of them counts in both versions, and the end of a
+// session only in that of the children.
+func unspoken(dir *zk.Stat) int { return int(dir.Cversion - dir.Version) }
+
+// roundMark is the data of the mark of a round. Without data no party of the round is missing.
+type roundMark struct {
+	// Quit is how many parties had gone without Leave when the round was complete: they are none of the n.
+	Quit int `json:"quit"`
+	// Died is how many parties have died inside, once the round is over.
+	Died int `json:"died,omitempty"`
+}
+
+func openMark(quit int) []byte {
+	if quit == 0 {
+		return nil
+	}
+	return record.Encode(roundMark{Quit: quit})
+}
+
+// mark reads the mark of a round; it is zero if the round ended without a death.
+func (b *DoubleBarrier) mark(ctx context.Context, e *zkconn.Epoch, round int64) (m roundMark, err error) {
+	data, _, err := e.Get(ctx, b.opened(round))
+	if errors.Is(err, zk.ErrNoNode) {
+		return m, nil
+	}
+	_ = json.Unmarshal(data, &m) // another program made it, or no party is missing
+	return m, err
+}
+
+// kept is how many marks of rounds with deaths are kept, for parties that have not heard of them yet.
+const kept = 8
+
+// forget removes the marks of earlier rounds with deaths, except the newest. What fails is left for the next one.
+func (b *DoubleBarrier) forget(ctx context.Context, e *zkconn.Epoch) {
+	names, _, _ := e.Children(ctx, b.base())
+	var rounds []int64
+	for _, name := range names {
+		var round int64
+		if _, err := fmt.Sscanf(name, "open-%x", &round); err == nil {
+			rounds = append(rounds, round)
+		}
+	}
+	slices.Sort(rounds)
+	for _, round := range rounds[:max(len(rounds)-kept, 0)] {
+		_ = e.Delete(ctx, b.opened(round))
+	}
 }
