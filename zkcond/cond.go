@@ -196,7 +196,7 @@ func (c *Cond) wait(ctx context.Context, l *lease.Lease) (*lease.Lease, error) {
 		return nil, err
 	}
 	// Before the lock is given up. Other errors come again, where it is known what to do with the hold.
-	look := c.at.In(ctx, func(context.Context, *zkconn.Epoch) error { return nil })
+	look := c.at.Run(ctx, "", func(context.Context, *zkconn.Epoch) error { return nil })
 	if errors.Is(look, zksync.ErrMisuse) {
 		return l, look
 	}

@@ -32,7 +32,7 @@ func (c *Cond) signal(ctx context.Context, l *lease.Lease, all bool) error {
 	}
 	pace := node.Pace{Free: 1}
 	for first := true; ; first = false {
-		err := c.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		err := c.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
 			// The server of the session in which the lock was granted knows all waiters:
 			// they began before the grant, which it reported to us. Another server may lag.
 			if !first || l == nil || !l.Valid() {

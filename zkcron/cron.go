@@ -160,7 +160,7 @@ func (c *Cron) Last(ctx context.Context, name string) (Record, error) {
 	var r run
 	err := checkName(name)
 	if err == nil {
-		err = c.made().at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		err = c.made().at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
 			if err := record.Synced(ctx, e, c.root.Base); err != nil {
 				return err
 			}

@@ -65,7 +65,7 @@ func (r *runner) run(ctx context.Context) error {
 
 // serve waits for the lease of the job, and runs the ticks while it lasts.
 func (r *runner) serve(ctx context.Context) error {
-	if err := r.cron.at.In(ctx, r.join); err != nil {
+	if err := r.cron.at.Run(ctx, "", r.join); err != nil {
 		return err
 	}
 	l, err := r.grants.Get(ctx, false, r.grants.Queue().Obtain)

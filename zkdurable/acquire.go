@@ -10,6 +10,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -27,12 +28,12 @@ type attempt struct {
 func (a *attempt) obtain(ctx context.Context, op string, run func(context.Context, *zkconn.Epoch) error) (*Hold, error) {
 	err := valid("owner's name", a.owner, 1, maxOwner)
 	if err == nil {
-		if err = a.m.at.In(ctx, run); err == nil {
+		if err = a.m.at.Run(ctx, "", run); err == nil {
 			return a.hold, nil
 		}
 	}
 	undone := make(chan error, 1)
-	if a.undo != nil && a.m.at.Spawn(func() { undone <- a.m.at.Session.In(context.Background(), a.undo) }) {
+	if a.undo != nil && a.m.at.Spawn(func() { undone <- a.m.at.Run(context.Background(), "", a.undo, session.Joined) }) {
 		select {
 		case failed := <-undone:
 			if failed == nil && ctx.Err() != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -150,7 +151,7 @@ func (h *Hold) unlock(ctx context.Context) error {
 // a refusal, unless the hold has ended.
 func (h *Hold) change(ctx context.Context, op string, f func(ctx context.Context, e *zkconn.Epoch, doubt *bool) error) error {
 	doubt := false
-	err := h.m.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	err := h.m.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
 		if err := h.busy.Acquire(ctx, 1); err != nil {
 			return err
 		}
@@ -237,7 +238,7 @@ func (h *Hold) finish(err error, x *ended) {
 // keepOpen keeps the hold open in each session of its user, and waits for its end.
 func (h *Hold) keepOpen(ctx context.Context) {
 	for pace := (node.Pace{}); h.Err() == nil; {
-		err := h.m.at.Session.In(ctx, h.keepIn)
+		err := h.m.at.Run(ctx, "", h.keepIn, session.Joined)
 		switch {
 		case errors.Is(err, zksync.ErrClosed):
 			h.finish(zksync.ErrClosed, nil)

@@ -104,7 +104,7 @@ func (m *Mutex) Resume(ctx context.Context, owner string) (*Hold, error) {
 // in a new session it asks again. If the session is closed, the error is zksync.ErrClosed. It creates nothing. It costs
 // two requests if the lock is free, and three if it is held.
 func (m *Mutex) Holder(ctx context.Context) (x Holder, err error) {
-	err = m.made().at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	err = m.made().at.Run(ctx, "holder", func(ctx context.Context, e *zkconn.Epoch) error {
 		x = Holder{}
 		v, _, err := m.terms.Ask(ctx, e)
 		if err != nil || v.T.Hold == nil {
@@ -117,7 +117,7 @@ func (m *Mutex) Holder(ctx context.Context) (x Holder, err error) {
 		}
 		return err
 	})
-	return x, errs.Wrap("holder", m.path, err)
+	return x, err
 }
 
 // Break ends the hold with this token, the one of [Mutex.Holder], whether or not a process has it open. The next holder sees the
@@ -132,7 +132,7 @@ func (m *Mutex) Break(ctx context.Context, token zksync.Token, why string) error
 	self := m.made().at.Content(node.Content{}).Owner
 	x := &ended{ID: node.NewUUID(), By: called(self), Why: why}
 	if err == nil {
-		err = m.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		err = m.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
 			return m.breaks(ctx, e, node.Token(token), x, &doubt)
 		})
 	}

@@ -189,7 +189,7 @@ func (e *Election) Contenders(ctx context.Context) ([]zksync.Contender, error) {
 }
 
 func (e *Election) list(ctx context.Context, limit int) (list []Candidate, err error) {
-	err = e.at.In(ctx, func(ctx context.Context, ep *zkconn.Epoch) (err error) {
+	err = e.at.Run(ctx, "", func(ctx context.Context, ep *zkconn.Epoch) (err error) {
 		if err := synced(ctx, ep, e.at.Full(e.path)); err != nil {
 			return err
 		}

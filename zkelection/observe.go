@@ -23,7 +23,7 @@ import (
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Candidate, error] {
 	return func(yield func(Candidate, error) bool) {
 		o := observer{e: e.made(), yield: yield}
-		err := e.at.In(ctx, o.observe)
+		err := e.at.Run(ctx, "", o.observe)
 		if !errors.Is(err, errStopped) {
 			yield(Candidate{}, e.wrap("observe", err))
 		}

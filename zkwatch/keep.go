@@ -111,7 +111,7 @@ func (k *Kept) stay() error {
 		return err
 	}
 	defer k.at.Vacate(full)
-	return k.at.Until(k.leaving, k.in)
+	return k.at.Run(k.leaving, "", k.in, session.Lasting)
 }
 
 // takenError means that the node at the path is of another session.

@@ -6,15 +6,10 @@ import (
 	"iter"
 
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
-
-// Sessions runs a function in the present ZooKeeper session, and again in the next one if that ends
-// (the function returns zkconn.ErrOver). A *session.Access does so.
-type Sessions interface {
-	In(ctx context.Context, f func(ctx context.Context, e *zkconn.Epoch) error) error
-}
 
 // Node is the state of a node. If there is no node, Stat is nil.
 type Node struct {
@@ -29,12 +24,12 @@ type Listing struct {
 }
 
 // Data returns a loop over the states of the node at path, a path on the servers: the present state, and then each later
-// one of its data. It waits for the next change, and without a connection. It ends with an error, told once: that of ctx, that of a
-// closed session, that of a constructor, or a refusal of the servers that would not pass. It leaves no watch behind.
+// one of its data. It waits for the next change, and for a connection. It ends with an error, which comes last. It leaves no watch
+// behind.
 //
 // The first state costs a request, two if there is no node. Each change costs one, two if it makes the node; the end of the loop
-// costs one, for whose answer nobody waits; a new session costs one more.
-func Data(ctx context.Context, at Sessions, path string) iter.Seq2[Node, error] {
+// costs one, and a new session one more.
+func Data(ctx context.Context, at *session.Access, path string) iter.Seq2[Node, error] {
 	return states(ctx, at, path,
 		func(ctx context.Context, e *zkconn.Epoch, tell func(zkconn.Event)) (*zkconn.Watch, Node, error) {
 			w, c, err := e.WatchData(ctx, path, tell)
@@ -52,7 +47,7 @@ func Data(ctx context.Context, at Sessions, path string) iter.Seq2[Node, error] 
 
 // Children is [Data] for the children of the node at path. A child that was deleted and made again is
 // a change, although the names are the same.
-func Children(ctx context.Context, at Sessions, path string) iter.Seq2[Listing, error] {
+func Children(ctx context.Context, at *session.Access, path string) iter.Seq2[Listing, error] {
 	return states(ctx, at, path,
 		func(ctx context.Context, e *zkconn.Epoch, tell func(zkconn.Event)) (*zkconn.Watch, Listing, error) {
 			w, l, err := e.WatchChildren(ctx, path, tell)
@@ -80,19 +75,19 @@ type follower[T any] struct {
 	found func(*zkconn.Epoch, *zkconn.Watch) // ends a watch for the creation of a node that is there: on its data
 	yield func(T, error) bool
 
-	told    bool  // some state was told
-	last    stamp // of what was told last
+	begun   bool  // a state was yielded
+	last    stamp // of what was yielded last
 	absent  bool  // the node is probably not there: the next look is for its creation
 	stopped bool  // the body has left the loop, and must not be called again
 }
 
-func states[T any](ctx context.Context, at Sessions, path string,
+func states[T any](ctx context.Context, at *session.Access, path string,
 	read func(context.Context, *zkconn.Epoch, func(zkconn.Event)) (*zkconn.Watch, T, error), stampOf func(T) stamp,
 	found func(*zkconn.Epoch, *zkconn.Watch)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		f := &follower[T]{path: path, read: read, stamp: stampOf, found: found, yield: yield}
-		// The error of In says why nothing more can be told, which nobody wants to know who has left the loop.
-		if err := at.In(ctx, f.in); err != nil && !f.stopped {
+		// If the body has left the loop, the error does not matter.
+		if err := at.Run(ctx, "", f.in); err != nil && !f.stopped {
 			var none T
 			yield(none, err)
 		}
@@ -101,7 +96,7 @@ func states[T any](ctx context.Context, at Sessions, path string,
 
 // in follows the node through one session.
 func (f *follower[T]) in(ctx context.Context, e *zkconn.Epoch) error {
-	if f.told {
+	if f.begun {
 		if err := Synced(ctx, e, f.path); err != nil {
 			return err
 		}
@@ -125,9 +120,9 @@ func (f *follower[T]) in(ctx context.Context, e *zkconn.Epoch) error {
 	}
 }
 
-// step tells one state, and waits until there may be another. It leaves no watch, however the body of the loop ends: it may panic.
+// step yields one state, and waits until there may be another. It leaves no watch, however the body of the loop ends: it may panic.
 func (f *follower[T]) step(ctx context.Context, e *zkconn.Epoch) error {
-	event := make(chan zkconn.Event, 1) // a watch tells once
+	event := make(chan zkconn.Event, 1) // a watch has one event
 	w, state, err := f.look(ctx, e, func(what zkconn.Event) { event <- what })
 	if err != nil {
 		return err
@@ -179,13 +174,13 @@ func Over(err error) error {
 	return err
 }
 
-// tell tells the state, unless it is that which was told last.
+// tell yields the state, unless it is the last one again.
 func (f *follower[T]) tell(state T) error {
 	s := f.stamp(state)
-	if f.told && s == f.last {
+	if f.begun && s == f.last {
 		return nil
 	}
-	f.told, f.last = true, s
+	f.begun, f.last = true, s
 	if !f.yield(state, nil) {
 		f.stopped = true
 		return errStopped

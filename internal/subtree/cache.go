@@ -12,18 +12,13 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/follow"
+	"github.com/go-menagerie/menagerie/internal/session"
 )
-
-// Spawner also runs goroutines for which the end of the session waits. A *session.Access does so.
-type Spawner interface {
-	follow.Sessions
-	Spawn(f func()) bool
-}
 
 // Cache is a tree in memory, kept up to date by a goroutine of its own, from the first Start until Close or until
 // the session is closed. Its methods may be called by many goroutines. Only Start blocks, and the loop of Changes.
 type Cache struct {
-	at   Spawner
+	at   *session.Access
 	tree *tree
 	ctx  context.Context // ends when Close begins
 	stop context.CancelFunc
@@ -39,7 +34,7 @@ type Cache struct {
 }
 
 // NewCache names the tree at path, a path on the servers. It does no I/O.
-func NewCache(at Spawner, path string) *Cache {
+func NewCache(at *session.Access, path string) *Cache {
 	c := &Cache{
 		at: at, tree: newTree(path),
 		started: make(chan struct{}), ended: make(chan struct{}),
@@ -86,7 +81,7 @@ func (c *Cache) reason() error {
 var errCacheClosed = fmt.Errorf("%w: the tree was closed", errs.ErrMisuse)
 
 func (c *Cache) run() {
-	err := c.at.In(c.ctx, c.tree.in)
+	err := c.at.Run(c.ctx, "", c.tree.in)
 	if c.ctx.Err() != nil {
 		err = errCacheClosed
 	}

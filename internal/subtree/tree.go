@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/follow"
 	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -47,12 +48,12 @@ type Event struct {
 //
 // The beginning, each new connection and each change cost one request a node, and one more for each node with children. Servers
 // before 3.6 know no recursive watches: there each node costs two.
-func Tree(ctx context.Context, at follow.Sessions, path string) iter.Seq2[Event, error] {
+func Tree(ctx context.Context, at *session.Access, path string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		t := newTree(path)
 		t.yield = yield
 		// The error of In says why the loop ends. If its body has left it, nobody is there to hear that.
-		if err := at.In(ctx, t.in); err != nil && !t.stopped {
+		if err := at.Run(ctx, "", t.in); err != nil && !t.stopped {
 			yield(Event{}, err)
 		}
 	}
