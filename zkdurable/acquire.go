@@ -24,7 +24,7 @@ type attempt struct {
 	undo  func(ctx context.Context, e *zkconn.Epoch) error // nil unless a request of unknown outcome may have got it
 }
 
-// obtain has run get a.hold. If the call fails, what it may have done is undone, and obtain waits briefly for that.
+// obtain lets run get a.hold. If the call fails, obtain undoes what it may have done, and waits briefly for that.
 func (a *attempt) obtain(ctx context.Context, op string, run func(context.Context, *zkconn.Epoch) error) (*Hold, error) {
 	err := valid("owner's name", a.owner, 1, maxOwner)
 	if err == nil {
@@ -42,17 +42,17 @@ func (a *attempt) obtain(ctx context.Context, op string, run func(context.Contex
 		case <-time.After(node.Grace):
 		}
 	}
-	return nil, errs.Wrap(op, a.m.path, errs.InDoubt(err, a.undo != nil))
+	return nil, a.m.at.Named(op, errs.InDoubt(err, a.undo != nil))
 }
 
 // acquisition is an attempt that locks.
 type acquisition struct {
 	attempt
 	try   bool
-	doubt *grant // one that may have been applied, or may yet be
+	doubt *grant // may have been applied, or may yet be
 }
 
-// grant is what the transaction of a grant writes, and the entry that it deletes.
+// grant is what the transaction of a grant writes, and the entry in the queue that it deletes.
 type grant struct {
 	id     string // of the Hold
 	held   held
@@ -60,7 +60,7 @@ type grant struct {
 	entry  string
 }
 
-// errTurn means that the entry in the queue has gone, with its session or by hand.
+// errTurn means that the entry in the queue is gone: its session has ended, or another program has removed it.
 var errTurn = errors.New("zkdurable: the place in the queue is lost")
 
 // run makes attempts in one session, until one succeeds or the session ends.
@@ -73,7 +73,7 @@ func (a *acquisition) run(ctx context.Context, e *zkconn.Epoch) error {
 	for pace := (node.Pace{Free: 1}); ; {
 		read := a.m.terms.Read
 		if a.try {
-			read = a.m.terms.Latest // as new as what the leader knows
+			read = a.m.terms.Latest
 		}
 		v, err := read(ctx, e)
 		if err == nil {
@@ -91,12 +91,12 @@ func (a *acquisition) run(ctx context.Context, e *zkconn.Epoch) error {
 	}
 }
 
-// refused is the error if the call must not wait for the end of the hold of v.
+// refused is the error if the call must not wait until the hold of v ends.
 func (a *acquisition) refused(ctx context.Context, e *zkconn.Epoch, v record.Version[state]) error {
 	switch h := v.T.Hold; {
 	case h == nil:
 	case h.Owner == a.owner:
-		// What this server knows may be old, and somebody may have removed the node of the hold by hand.
+		// This server may lag, and another program may have removed the node of the hold.
 		if err := record.Synced(ctx, e, a.m.terms.Base); err != nil {
 			return err
 		}
@@ -110,10 +110,9 @@ func (a *acquisition) refused(ctx context.Context, e *zkconn.Epoch, v record.Ver
 	return nil
 }
 
-// queue queues, and takes the lock when its turn has come. v is the state as it was before.
+// queue queues, and takes the lock when it is the first. v is the state before.
 func (a *acquisition) queue(ctx context.Context, v record.Version[state]) error {
-	// turn ends with ctx, and when the entry is lost.
-	turn, lost := context.WithCancelCause(ctx)
+	turn, lost := context.WithCancelCause(ctx) // turn also ends when the entry is lost
 	defer lost(nil)
 	get := a.m.q.Obtain
 	if a.try {
@@ -138,7 +137,7 @@ func (a *acquisition) queue(ctx context.Context, v record.Version[state]) error 
 	return err
 }
 
-// take waits until the lock is free, and takes it. Nobody else can take it as long as the entry of t exists.
+// take waits until the lock is free, and takes it. While the entry of t exists, no other process can take it.
 func (a *acquisition) take(ctx, turn context.Context, t *queue.Ticket, v record.Version[state]) (err error) {
 	for pace := (node.Pace{Free: 1}); ; {
 		if v.T.Hold != nil {
@@ -154,7 +153,7 @@ func (a *acquisition) take(ctx, turn context.Context, t *queue.Ticket, v record.
 		if !record.RefusedAt(err, 1, zk.ErrBadVersion) {
 			return err
 		}
-		// It was not free any more, or was held meanwhile. The leader says so; this server may not know it yet.
+		// It was held meanwhile. The leader knows that; this server may lag.
 		if err := pace.Rest(turn, t.Epoch); err != nil {
 			return err
 		}
@@ -164,15 +163,14 @@ func (a *acquisition) take(ctx, turn context.Context, t *queue.Ticket, v record.
 	}
 }
 
-// ends waits for the end of the hold of v, and returns the state after it.
+// ends waits until the hold of v ends, and returns the state after it.
 func (m *Mutex) ends(ctx context.Context, e *zkconn.Epoch, v record.Version[state]) (record.Version[state], error) {
 	token := v.T.Hold.Token
 	if err := record.UntilGone(ctx, e, m.holdNode(token), 0, nil); err != nil {
 		return v, err
 	}
-	// This session has read the state of the hold, and then seen that its node is gone. It never reads older data
-	// than that. One transaction ends a hold and writes that down. So if the base node says that the hold lasts,
-	// somebody has removed its node by hand, and nobody holds.
+	// This session has seen that the node of the hold is gone. The transaction that ends a hold also writes that to the base
+	// node. So if that still has the hold, another program has removed the hold's node, and the lock is free.
 	next, err := m.terms.Read(ctx, e)
 	if err == nil && next.T.is(token) {
 		next.T = state{Before: &ended{Token: token, Owner: next.T.Hold.Owner}}
@@ -213,19 +211,18 @@ func (m *Mutex) opener(id string) []byte { return m.at.Content(node.Content{ID: 
 func (a *acquisition) settle(ctx context.Context, e *zkconn.Epoch) error {
 	g := a.doubt
 	granted, err := a.m.granted(ctx, e, g)
-	if err == nil {
-		a.doubt, a.undo = nil, nil
+	if err != nil {
+		return err
 	}
-	if granted {
+	if a.doubt, a.undo = nil, nil; granted {
 		a.hold, err = a.m.newHold(g.id, g.held, g.before, 0, nil)
 	}
 	return err
 }
 
-// granted reports whether the hold of g lasts. It waits until the entry is gone, without which the servers refuse the
-// transaction of the grant.
+// granted reports whether the hold of g lasts. It waits until the entry is gone: then the servers refuse the transaction of the
+// grant, if it is still on its way.
 func (m *Mutex) granted(ctx context.Context, e *zkconn.Epoch, g *grant) (bool, error) {
-	// After the sync the server knows the entry, or knows that it is gone.
 	if err := record.Synced(ctx, e, m.terms.Base); err != nil {
 		return false, err
 	}
@@ -236,7 +233,7 @@ func (m *Mutex) granted(ctx context.Context, e *zkconn.Epoch, g *grant) (bool, e
 	return err == nil && v.T.is(g.held.Token), err
 }
 
-// takeBack ends the hold of a grant that nobody was told of, if there is one, and nobody has resumed it.
+// takeBack ends the hold of a grant that no caller knows of, if there is one, and no process has resumed it.
 func (m *Mutex) takeBack(ctx context.Context, e *zkconn.Epoch, g *grant) error {
 	if granted, err := m.granted(ctx, e, g); err != nil || !granted {
 		return err
@@ -250,7 +247,7 @@ type resumption struct {
 	id string // of the Hold
 }
 
-// run looks for the owner's hold and opens it. After several refusals it leaves the hold to those who are quicker.
+// run looks for the owner's hold and opens it. After several refusals it leaves the hold to faster processes.
 func (r *resumption) run(ctx context.Context, e *zkconn.Epoch) error {
 	m, pace := r.m, node.Pace{Free: 1}
 	for range 5 {
@@ -292,7 +289,7 @@ func (r *resumption) run(ctx context.Context, e *zkconn.Epoch) error {
 	return zksync.ErrNotAcquired
 }
 
-// opened is the refusal of a hold that somebody has open.
+// opened is the refusal of a hold that another process has open.
 func (r *resumption) opened(ctx context.Context, e *zkconn.Epoch, token node.Token) error {
 	data, st, err := e.Get(ctx, r.m.openNode(token))
 	who := "another process"
@@ -314,11 +311,11 @@ func (m *Mutex) openAs(ctx context.Context, e *zkconn.Epoch, token node.Token, i
 		&zk.CreateRequest{Path: m.openNode(token), Data: m.at.Owner(), Acl: m.at.ACL(), Flags: zk.FlagEphemeral})
 }
 
-// close leaves the hold, whose node had this version and this data, to others again, if a request has opened it, and
-// makes sure that none will.
+// close undoes a request of unknown outcome that may have opened the hold, whose node had this version and this data, or may
+// yet do so.
 func (r *resumption) close(ctx context.Context, e *zkconn.Epoch, token node.Token, version int32, data []byte) error {
 	m, path := r.m, r.m.holdNode(token)
-	// This makes a new version, so that the servers refuse a request that is still on its way.
+	// This makes a new version, so the servers refuse a request that is still on its way.
 	err := m.apply(ctx, e, new(bool), &zk.SetDataRequest{Path: path, Data: data, Version: version})
 	if !record.RefusedAt(err, 0, zk.ErrBadVersion) {
 		return undone(err)

@@ -17,30 +17,29 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Hold is a hold that this process has open. It does not end with the ZooKeeper session: in the next one the process opens
-// it again by itself. If another process of the owner has resumed it meanwhile, this Hold is lost, and the hold is that
-// of the other one. It is safe for use by many goroutines.
+// Hold is a hold that this process has open. It outlives the ZooKeeper session: in the next one the process opens it again. If
+// another process of the owner has resumed it meanwhile, this Hold is lost. It is safe for use by many goroutines.
 type Hold struct {
 	m      *Mutex
 	id     string
-	held   held   // as it was granted or resumed; the note may be another one
+	held   held   // as it was granted or resumed; the note may have changed
 	before *ended // the hold before
 	over   chan struct{}
 	keep   context.CancelFunc // ends the goroutine that keeps it open
 
-	busy    *semaphore.Weighted // held by whoever uses the fields that follow, as long as its requests take
+	busy    *semaphore.Weighted // guards the two fields below, also while requests are on their way
 	version int32               // of the hold's node, if no other process has opened it
 	opened  *zkconn.Epoch       // in which this Hold has opened it; nil if that is not known
 
-	unlocking atomic.Bool // a request of an Unlock was sent, and no call has told that it has ended the hold
+	unlocking atomic.Bool // a request of an Unlock was sent, and no Unlock has returned nil
 	sending   atomic.Bool // sendOn runs
 	mu        sync.Mutex
 	err       error  // nil while it lasts
-	by, why   string // who has broken it, or the hold before
+	by, why   string // of the Break that has ended it, or the hold before
 }
 
-// newHold makes the Hold of a hold whose node has this version, and which was opened in the session opened, or, if
-// that is nil, in one that has ended.
+// newHold makes the Hold of a hold whose node has this version, and which was opened in the session opened; nil if that has
+// ended.
 func (m *Mutex) newHold(id string, x held, before *ended, version int32, opened *zkconn.Epoch) (*Hold, error) {
 	ctx, keep := context.WithCancel(context.Background())
 	h := &Hold{m: m, id: id, held: x, before: before, over: make(chan struct{}), keep: keep,
@@ -50,68 +49,62 @@ func (m *Mutex) newHold(id string, x held, before *ended, version int32, opened 
 	}
 	if !m.at.Spawn(func() { h.keepOpen(ctx) }) {
 		keep()
-		return nil, errs.MarkAmbiguous(zksync.ErrClosed) // the hold lasts, and nobody is told of it
+		return nil, errs.MarkAmbiguous(zksync.ErrClosed) // the hold lasts, and no caller knows of it
 	}
 	return h, nil
 }
 
-// Token is the fencing token. It is greater than those of all earlier holds of this path, and the same in all processes
-// that resume the hold. It costs nothing.
+// Token is the fencing token. It is greater than the tokens of all earlier holds of this path, and the same in all processes
+// that resume the hold.
 func (h *Hold) Token() zksync.Token { return zksync.Token(h.held.Token) }
 
-// Owner is the name of the owner. It costs nothing.
+// Owner is the name of the owner.
 func (h *Hold) Owner() string { return h.held.Owner }
 
-// Done returns a channel that is closed when this Hold has ended: somebody has broken it, it was unlocked, another
-// process has resumed it, or the session was closed. [Hold.Err] tells which. Without a connection nothing is told; a Hold
-// that was broken meanwhile is told afterwards. Done does not block. A Hold costs one request, and one in each session timeout.
+// Done is closed when this Hold has ended: it was unlocked or broken, another process has resumed it, or the session was
+// closed. Without a connection that is noticed afterwards. A Hold costs one request, and one in each session timeout.
 func (h *Hold) Done() <-chan struct{} { return h.over }
 
-// Err is nil as long as this Hold lasts, as far as this process knows. Then it is zksync.ErrReleased after Unlock,
-// zksync.ErrLost if it was broken, or resumed by another process, and zksync.ErrClosed if the session was closed. In the
-// last case the owner still holds. It does not block.
+// Err is nil while this Hold lasts, as far as this process knows. Then it is zksync.ErrReleased after Unlock,
+// zksync.ErrLost if the hold was broken, or resumed by another process, and zksync.ErrClosed if the session was closed. In the
+// last case the owner still holds.
 func (h *Hold) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.err
 }
 
-// Broken tells who has broken this hold, and why. As long as nobody has, it tells that of the hold before this one,
-// because the new holder may have to look at what the one before has left behind. Both are empty if nobody has broken
-// either. It does not block.
+// Broken returns which process has broken this hold, and why. If none has, it returns the same of the hold before this one, because
+// the new holder may have to repair what that has left behind. Both are empty if neither was broken.
 func (h *Hold) Broken() (by, why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.by, h.why
 }
 
-// SetNote replaces the note that [Mutex.Holder] shows, for example how far the work has come. Notes stay when the hold is
-// resumed.
+// SetNote replaces the note that [Mutex.Holder] shows, for example how far the work has come. A resumed hold keeps its note.
 //
-// It blocks until the servers confirm, or ctx ends: then the error wraps the context's error and, if the note may have been
-// written, satisfies [zksync.Ambiguous]. Disconnects and lost sessions delay it. If the hold has ended, the error is that
-// of [Hold.Err]; it satisfies Ambiguous, too, if the note may have been written before. A note of more than 64 KB, or that is not UTF-8, is zksync.ErrMisuse. It costs one request.
+// If the hold has ended, the error is that of [Hold.Err]. A note of more than 64 KB, or that is not UTF-8, is zksync.ErrMisuse.
+// It costs one request.
 func (h *Hold) SetNote(ctx context.Context, note string) error {
 	if err := valid("note", note, 0, maxText); err != nil {
-		return errs.Wrap("set-note", h.m.path, err)
+		return h.m.at.Named("set-note", err)
 	}
 	return h.change(ctx, "set-note", func(ctx context.Context, e *zkconn.Epoch, doubt *bool) error {
 		next := h.held
 		next.Note = note
 		return h.m.apply(ctx, e, doubt,
 			&zk.CheckVersionRequest{Path: h.m.holdNode(next.Token), Version: h.version},
-			// Only this Hold writes there while its node has that version.
+			// only this Hold writes there while its node has that version
 			&zk.SetDataRequest{Path: h.m.terms.Base, Data: record.Encode(state{Hold: &next, Before: h.before}), Version: -1})
 	})
 }
 
-// Unlock ends the hold: the lock is free, and the one who waits longest is granted.
+// Unlock ends the hold, and grants the lock to the first waiter.
 //
-// It blocks until the servers confirm, or ctx ends: then the error wraps the context's error and, if the hold may have
-// ended, satisfies [zksync.Ambiguous]. Such an Unlock is carried out all the same, as soon as the connection allows, as long as the session is
-// not closed: [Hold.Done] reports when, and another call waits for it. If somebody has broken the hold, or another process has
-// resumed it, the error is zksync.ErrLost, and its text says who and why. After an Unlock that succeeded it is
-// zksync.ErrReleased. It costs one request.
+// If the error is [zksync.Ambiguous], the session still carries the Unlock out, as long as it is not closed: [Hold.Done]
+// reports when, and another call waits for it. If the hold was broken, or resumed by another process, the error is
+// zksync.ErrLost, and its text has the reason. After an Unlock that succeeded it is zksync.ErrReleased. It costs one request.
 func (h *Hold) Unlock(ctx context.Context) error {
 	err := h.unlock(ctx)
 	switch {
@@ -131,11 +124,11 @@ func (h *Hold) sendOn() {
 	defer h.sending.Store(false)
 	err := h.unlock(context.Background())
 	if err != nil && h.Err() == nil && !h.m.at.Closing() {
-		h.m.at.Logger().Warn("cannot unlock, call Unlock again", "path", h.m.path, "owner", h.held.Owner, "cause", err)
+		h.m.at.Logger().Warn("cannot unlock, call Unlock again", "path", h.m.at.Path, "owner", h.held.Owner, "cause", err)
 	}
 }
 
-// unlock is Unlock, but the caller does not hear of it if another call has ended the hold.
+// unlock is Unlock, but it does not know whether another call has ended the hold.
 func (h *Hold) unlock(ctx context.Context) error {
 	return h.change(ctx, "unlock", func(ctx context.Context, e *zkconn.Epoch, doubt *bool) error {
 		h.unlocking.Store(true)
@@ -147,8 +140,8 @@ func (h *Hold) unlock(ctx context.Context) error {
 	})
 }
 
-// change runs f, which makes a change at h.version, until its outcome is known. f is called again after
-// a refusal, unless the hold has ended.
+// change runs f, which makes a change at h.version, until its outcome is known. After a refusal it calls f again, unless the hold
+// has ended.
 func (h *Hold) change(ctx context.Context, op string, f func(ctx context.Context, e *zkconn.Epoch, doubt *bool) error) error {
 	doubt := false
 	err := h.m.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
@@ -158,7 +151,7 @@ func (h *Hold) change(ctx context.Context, op string, f func(ctx context.Context
 		defer h.busy.Release(1)
 		for pace := (node.Pace{Free: 1}); ; {
 			if err := h.Err(); err != nil {
-				// How the hold has ended tells what became of an Unlock, but not of a note.
+				// How the hold has ended shows what became of an Unlock, but not of a note.
 				doubt = doubt && (op != "unlock" || errors.Is(err, errLongAgo))
 				return err
 			}
@@ -174,14 +167,13 @@ func (h *Hold) change(ctx context.Context, op string, f func(ctx context.Context
 			}
 		}
 	})
-	return errs.Wrap(op, h.m.path, errs.InDoubt(err, doubt))
+	return h.m.at.Named(op, errs.InDoubt(err, doubt))
 }
 
-// errLongAgo means that the base node tells nothing of the hold any more.
+// errLongAgo means that the base node does not mention the hold any more.
 var errLongAgo = fmt.Errorf("%w: others have held since", zksync.ErrLost)
 
-// look finds out what has become of the hold. If it is still that of h, h.version is right
-// afterwards; otherwise h has ended. busy is held.
+// look finds out what has become of the hold. Afterwards h.version is right, or h has ended. busy is held.
 func (h *Hold) look(ctx context.Context, e *zkconn.Epoch) error {
 	m := h.m
 	if err := record.Synced(ctx, e, m.terms.Base); err != nil {
@@ -205,7 +197,7 @@ func (h *Hold) look(ctx context.Context, e *zkconn.Epoch) error {
 	}
 	switch x := v.T.Before; {
 	case v.T.is(h.held.Token):
-		err = fmt.Errorf("%w: somebody has removed the node of the hold", zksync.ErrLost)
+		err = fmt.Errorf("%w: another program has removed the node of the hold", zksync.ErrLost)
 	case x == nil || x.Token != h.held.Token:
 		err = errLongAgo
 	case x.ID == h.id:
@@ -215,13 +207,13 @@ func (h *Hold) look(ctx context.Context, e *zkconn.Epoch) error {
 	default:
 		err = fmt.Errorf("%w: broken by %s: %s", zksync.ErrLost, x.By, x.Why)
 	}
-	// Nobody opens a hold that has ended. So what is there is the node of this Hold.
+	// No process opens a hold that has ended. So if open-<token> exists, this Hold has made it.
 	e.Reap(zkconn.Orphan{Dir: m.terms.Base, Node: m.openNode(h.held.Token)})
 	h.finish(err, v.T.Before)
 	return nil
 }
 
-// finish ends h with err. x, if it is not nil, may tell who has broken it.
+// finish ends h with err. x is the hold that has ended last; nil if that is not known.
 func (h *Hold) finish(err error, x *ended) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -235,7 +227,7 @@ func (h *Hold) finish(err error, x *ended) {
 	h.keep()
 }
 
-// keepOpen keeps the hold open in each session of its user, and waits for its end.
+// keepOpen keeps the hold open in each session, until it ends.
 func (h *Hold) keepOpen(ctx context.Context) {
 	for pace := (node.Pace{}); h.Err() == nil; {
 		err := h.m.at.Run(ctx, "", h.keepIn, session.Joined)
@@ -243,8 +235,8 @@ func (h *Hold) keepOpen(ctx context.Context) {
 		case errors.Is(err, zksync.ErrClosed):
 			h.finish(zksync.ErrClosed, nil)
 		case err != nil && ctx.Err() == nil:
-			// The servers refuse, for example because somebody has changed the access control list.
-			h.m.at.Logger().Warn("cannot keep a hold open, trying again", "path", h.m.path, "owner", h.held.Owner, "cause", err)
+			// The servers refuse, for example because the access control list was changed.
+			h.m.at.Logger().Warn("cannot keep a hold open, trying again", "path", h.m.at.Path, "owner", h.held.Owner, "cause", err)
 			_ = pace.Rest(ctx, nil)
 		}
 	}
@@ -252,8 +244,8 @@ func (h *Hold) keepOpen(ctx context.Context) {
 
 // keepIn is keepOpen in one session. It returns nil when h has ended.
 func (h *Hold) keepIn(ctx context.Context, e *zkconn.Epoch) error {
-	for told, pace := false, (node.Pace{Free: 1}); ; told = true {
-		old, err := h.open(ctx, e, told)
+	for changed, pace := false, (node.Pace{Free: 1}); ; changed = true {
+		old, err := h.open(ctx, e, changed)
 		if err != nil || h.Err() != nil {
 			return err
 		}
@@ -270,15 +262,15 @@ func (h *Hold) keepIn(ctx context.Context, e *zkconn.Epoch) error {
 	}
 }
 
-// open opens the hold in e, unless it is open there or has ended. old says that the node of an earlier session
-// of this process is in the way. told says that a node is gone, so open finds out what has become of the hold.
-func (h *Hold) open(ctx context.Context, e *zkconn.Epoch, told bool) (old bool, err error) {
+// open opens the hold in e, unless it is open there or has ended. changed means that a node is gone, so open first finds out what
+// has become of the hold. old means that the node of an earlier session of this process is in the way.
+func (h *Hold) open(ctx context.Context, e *zkconn.Epoch, changed bool) (old bool, err error) {
 	if err := h.busy.Acquire(ctx, 1); err != nil {
 		return false, err
 	}
 	defer h.busy.Release(1)
-	for pace := (node.Pace{Free: 1}); h.Err() == nil && (told || h.opened != e); {
-		if told {
+	for pace := (node.Pace{Free: 1}); h.Err() == nil && (changed || h.opened != e); {
+		if changed {
 			err = h.look(ctx, e)
 		} else if err = h.m.openAs(ctx, e, h.held.Token, h.id, h.version, new(bool)); err == nil {
 			h.version = zkconn.NextVersion(h.version)
@@ -292,7 +284,7 @@ func (h *Hold) open(ctx context.Context, e *zkconn.Epoch, told bool) (old bool, 
 			}
 			h.opened = e
 		}
-		if told = record.Conflict(err) || errors.Is(err, zk.ErrNoNode); err != nil && !told {
+		if changed = record.Conflict(err) || errors.Is(err, zk.ErrNoNode); err != nil && !changed {
 			return false, err
 		}
 		if err := pace.Rest(ctx, e); err != nil {

@@ -19,30 +19,28 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Mutex is a lock of owners. An owner is a name: all who give the same one are the same. A hold lasts until the owner
-// unlocks it or somebody breaks it. It is safe for use by many goroutines.
+// Mutex is held by a named owner, not by a session. Callers with the same name are the same owner. A hold lasts until its owner
+// unlocks it, or another process breaks it. It is safe for use by many goroutines.
 type Mutex struct {
-	path  string
 	at    *session.Access
 	q     *queue.Queue
 	terms record.Terms[state]
 }
 
-// Holder is what is known of the hold of the moment.
+// Holder is the present hold.
 type Holder struct {
 	Owner string
-	Since time.Time // when it was granted, by the clock of the process that locked; in UTC
+	Since time.Time // when it was granted, by the clock of the process that locked, in UTC
 	Token zksync.Token
 	Note  string // of [Hold.SetNote]
-	Alive bool   // a process has it open, whose session lives; a dead one's lives for up to a session timeout
+	Alive bool   // a process whose session lives has it open; the session of a dead one lives for up to a session timeout
 }
 
-// NewMutex names a lock by a path of its own, which is created when it is first needed. It does no I/O. The first call
-// reports a malformed path, a nil session, or one of the options WithHandover, WithLinger, WithMaxHold and
-// WithAsyncUnlock as zksync.ErrMisuse. WithName is the name under which this process breaks holds.
+// NewMutex names a lock by a path of its own. Its options are WithACL and WithName, the name under which this process breaks
+// holds.
 func NewMutex(s *zksync.Session, path string, opts ...zksync.Option) *Mutex {
 	at := session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...)
-	m := &Mutex{path: path, at: at, q: at.Queue("/"+layout.Durable+"/queue", queue.KindLock)}
+	m := &Mutex{at: at, q: at.Queue("/"+layout.Durable+"/queue", queue.KindLock)}
 	m.terms.Base, m.terms.ACL, m.terms.Type = at.Full(path)+"/"+layout.Durable, at.ACL(), layout.Durable
 	m.q.Base = m.terms.Base
 	m.terms.Keys, m.terms.Check = []string{"hold"}, func(state) error { return nil }
@@ -63,46 +61,35 @@ func (m *Mutex) holdNode(t node.Token) string { return m.terms.Base + "/hold-" +
 func (m *Mutex) openNode(t node.Token) string { return m.terms.Base + "/open-" + t.String() }
 
 // LockContext waits until the lock is free, and takes it for the owner. The hold outlives ctx, the session and the process.
-//
-// Waiters are granted in the order in which the servers queued them. If ctx ends, a lock that was granted at that
-// instant is given back. After a lost session the call queues again, unless that session got the lock: then it returns that hold.
+// Waiters are granted in the order in which the servers queued them. If ctx ends, a lock that was granted at that instant is
+// given back.
 //
 // If the owner holds the lock, or the name is empty, longer than 1 KB or not UTF-8, the error is zksync.ErrMisuse. [Mutex.Resume]
-// continues a hold that the owner has, also one that was granted just when its process died or closed its
-// session (that error satisfies [zksync.Ambiguous]).
-// docs/durable.md has the requests.
+// continues a hold that the owner has, also one that was granted just when its process died or closed its session.
 func (m *Mutex) LockContext(ctx context.Context, owner string) (*Hold, error) {
 	a := &acquisition{attempt: attempt{m: m.made(), owner: owner}}
 	return a.obtain(ctx, "lock", a.run)
 }
 
-// TryLockContext takes the lock for the owner if it is free and nobody waits for it. Otherwise it fails with
-// zksync.ErrNotAcquired, or with zksync.ErrMisuse if the owner holds it. It blocks for the servers' answers, and is like
-// LockContext in the rest. It costs two requests if the lock is held, and six if it takes it.
+// TryLockContext takes the lock for the owner if it is free and has no waiters. Otherwise it fails with zksync.ErrNotAcquired,
+// or with zksync.ErrMisuse if the owner holds it. It costs two requests if the lock is held, and six if it takes it.
 func (m *Mutex) TryLockContext(ctx context.Context, owner string) (*Hold, error) {
 	a := &acquisition{attempt: attempt{m: m.made(), owner: owner}, try: true}
 	return a.obtain(ctx, "try-lock", a.run)
 }
 
-// Resume continues a hold of the owner: after a restart of its process, or elsewhere. The token is the same.
+// Resume continues a hold of the owner, after a restart of its process or elsewhere. The token is the same.
 //
-// It fails with zksync.ErrNotAcquired if the owner holds nothing, and as long as the session of another process lives that
-// has the hold open. So after a crash it may fail for a session timeout: try again, or use a session file
-// ([zksync.WithSessionFile]), with which the next process ends the session of the one before.
-//
-// If ctx ends, the hold is left to others. It costs
-// four requests; a refusal names who has the hold open, which may cost one more.
+// It fails with zksync.ErrNotAcquired if the owner holds nothing, and while the session of another process lives that has the hold
+// open: after a crash for up to a session timeout. With a session file ([zksync.WithSessionFile]) the next process ends the
+// session of the process before. It costs four requests, or five if it is refused.
 func (m *Mutex) Resume(ctx context.Context, owner string) (*Hold, error) {
 	r := &resumption{attempt: attempt{m: m.made(), owner: owner}, id: node.NewUUID()}
 	return r.obtain(ctx, "resume", r.run)
 }
 
-// Holder tells who holds the lock; the zero Holder means that it is free. It is what the leader of the servers knew at
-// some instant of the call; Alive may be a moment younger.
-//
-// It blocks for the servers' answers, until ctx ends (the error wraps the context's error). Without a connection it waits;
-// in a new session it asks again. If the session is closed, the error is zksync.ErrClosed. It creates nothing. It costs
-// two requests if the lock is free, and three if it is held.
+// Holder returns the present hold; the zero Holder means that the lock is free. It is what the leader of the servers knew at
+// some instant of the call; Alive may be newer. It makes nothing. It costs two requests if the lock is free, and three if it is held.
 func (m *Mutex) Holder(ctx context.Context) (x Holder, err error) {
 	err = m.made().at.Run(ctx, "holder", func(ctx context.Context, e *zkconn.Epoch) error {
 		x = Holder{}
@@ -120,13 +107,12 @@ func (m *Mutex) Holder(ctx context.Context) (x Holder, err error) {
 	return x, err
 }
 
-// Break ends the hold with this token, the one of [Mutex.Holder], whether or not a process has it open. The next holder sees the
-// name of this process ([zksync.WithName], or else the process and its host) and why; so does a living process that had the hold:
-// see [Hold.Broken].
+// Break ends the hold with this token, which [Mutex.Holder] returns, whether or not a process has it open. The next holder sees
+// the name of this process ([zksync.WithName], or else the process and its host) and why, and so does a living process that had
+// the hold: see [Hold.Broken].
 //
-// It never ends a later hold: the error is zksync.ErrStale. It blocks until the servers answer or ctx ends. If ctx ends, or the
-// session is closed (zksync.ErrClosed), before the outcome is known, the error satisfies [zksync.Ambiguous]. A reason of more than
-// 64 KB, or that is not UTF-8, is zksync.ErrMisuse. It costs three requests; four if no process has the hold open.
+// It never ends a later hold: the error is zksync.ErrStale. A reason of more than 64 KB, or that is not UTF-8, is
+// zksync.ErrMisuse. It costs three requests, or four if no process has the hold open.
 func (m *Mutex) Break(ctx context.Context, token zksync.Token, why string) error {
 	err, doubt := valid("reason", why, 0, maxText), false
 	self := m.made().at.Content(node.Content{}).Owner
@@ -136,10 +122,10 @@ func (m *Mutex) Break(ctx context.Context, token zksync.Token, why string) error
 			return m.breaks(ctx, e, node.Token(token), x, &doubt)
 		})
 	}
-	return errs.Wrap("break", m.path, errs.InDoubt(err, doubt))
+	return m.at.Named("break", errs.InDoubt(err, doubt))
 }
 
-// called is how a process is named to people.
+// called names a process for people.
 func called(o node.Owner) string {
 	return cmp.Or(o.Name, fmt.Sprintf("process %d on %s", o.PID, o.Host))
 }
@@ -167,12 +153,12 @@ func (m *Mutex) breaks(ctx context.Context, e *zkconn.Epoch, token node.Token, x
 	return zksync.ErrStale
 }
 
-// free ends a hold, if its node has this version; -1 is for any. x says how it has ended; after a grant that nobody
-// was told of, it is the hold before.
+// free ends a hold, if its node has this version; -1 is for any. x is what the base node says of the end; after a grant that no
+// caller knows of, it is the hold before.
 func (m *Mutex) free(ctx context.Context, e *zkconn.Epoch, token node.Token, version int32, x *ended, doubt *bool) error {
 	ops := []any{
 		&zk.DeleteRequest{Path: m.holdNode(token), Version: version},
-		// The node of the hold was there, so the base node tells of this hold, and may be written at any version.
+		// The node of the hold existed, so the base node has this hold, and may be written at any version.
 		&zk.SetDataRequest{Path: m.terms.Base, Data: record.Encode(state{Before: x}), Version: -1},
 		&zk.DeleteRequest{Path: m.openNode(token), Version: -1},
 	}
@@ -183,8 +169,8 @@ func (m *Mutex) free(ctx context.Context, e *zkconn.Epoch, token node.Token, ver
 	return err
 }
 
-// apply makes a change that the caller makes again in the next session if its outcome is unknown because
-// the session ended. Then doubt is set, and the error is zkconn.ErrOver.
+// apply makes a change. If its outcome is unknown because the session ended, it sets doubt and returns zkconn.ErrOver, so that the
+// caller makes the change again in the next session.
 func (m *Mutex) apply(ctx context.Context, e *zkconn.Epoch, doubt *bool, ops ...any) error {
 	_, err := m.at.Apply(ctx, e, m.writers(), ops...)
 	if errs.Ambiguous(err) {
@@ -198,24 +184,23 @@ func (m *Mutex) apply(ctx context.Context, e *zkconn.Epoch, doubt *bool, ops ...
 
 // docs/layout.md lists the nodes of a lock, and the transactions.
 //
-// # Nobody is granted while another holds
+// # The lock is not granted while it is held
 //
 // A grant is one transaction. It deletes the new holder's entry, writes the hold into the base node at the version at
-// which the lock was seen free, and makes the node of the hold. While the entry exists nobody can have removed the base
-// node, above it, and made it again with versions that begin anew. So if the version is unchanged, the lock is free.
+// which the lock was seen free, and makes the node of the hold. While the entry exists, the base node above it cannot have been
+// removed and made again. So if the version is unchanged, the lock is free.
 //
-// # Nothing that is late changes a later hold
+// # A late request does not change a later hold
 //
-// The token is the czxid of the entry, so no other hold has the name of that node. The base node says that a hold lasts
-// if and only if its node is there, because each transaction that changes one changes the other. Every change of a hold
-// checks or deletes that node. So a change that is late finds its own hold or is refused, and a grant that is
-// late finds its own entry or is refused. Tokens grow: the queue grants in the order of czxids.
+// The token is the czxid of the entry, so no other hold has the name of that node. The base node has a hold if and only if the
+// hold's node exists, because each transaction changes both. Every change of a hold checks or deletes that node, and every grant
+// deletes its entry. So a late change finds its own hold or is refused, and a late grant finds its own entry or is
+// refused. Tokens grow: the queue grants in the order of czxids.
 //
 // # One process has a hold open
 //
 // A process opens a hold in one transaction that writes to the hold's node, at the version that it has read, and makes
-// open-<token>. The servers refuse that while the one before has its node there. Each change by a Hold names the
-// version at which it has opened.
+// open-<token>. The servers refuse that while that node exists. Each change by a Hold names the version at which it has opened.
 
 // state is the data of the base node.
 type state struct {
@@ -240,13 +225,13 @@ type ended struct {
 	Why   string     `json:"why,omitempty"`
 }
 
-// is reports whether the state is that of the hold with this token.
+// is reports whether the hold with this token lasts.
 func (s state) is(token node.Token) bool { return s.Hold != nil && s.Hold.Token == token }
 
-// Limits of the texts that a hold keeps. They are in one node, and travel with many requests.
-const maxOwner, maxText = 1 << 10, 64 << 10 // a text is a note or a reason
+// The greatest sizes of an owner's name, and of a note or a reason. They are in one node, and travel with many requests.
+const maxOwner, maxText = 1 << 10, 64 << 10
 
-// valid refuses a text that would not be kept as it is.
+// valid refuses a text that would not be kept unchanged.
 func valid(what, text string, least, most int) error {
 	if len(text) < least || len(text) > most || !utf8.ValidString(text) {
 		return fmt.Errorf("%w: the %s must be UTF-8 of %d to %d bytes, and not %s", zksync.ErrMisuse, what, least, most, errs.Quote(text))
