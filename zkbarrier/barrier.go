@@ -20,10 +20,10 @@ import (
 // A generation breaks when a party gives up (its context ends), when the session of a waiting party ends, and when
 // the action fails. Then the barrier is broken for all its waiters and all later parties, until a [Barrier.Reset].
 //
-// A party exists only while it waits: nothing notices its death between two steps. So give Await a context that ends;
-// the first one that ends breaks the barrier for all. A zkphaser.Phaser and [DoubleBarrier.Leave] do not wait for the dead.
+// A party exists only while it waits: nothing notices its death between two steps. So give Await a context that ends. A
+// zkphaser.Phaser and [DoubleBarrier.Leave] do not wait for the dead.
 //
-// A Barrier is safe for use by many goroutines; each call of Await is a party of its own.
+// Each call of Await is a party of its own. A Barrier is safe for use by many goroutines.
 type Barrier struct {
 	path    string
 	parties int
@@ -40,12 +40,10 @@ type actionOption struct {
 	action func(context.Context) error
 }
 
-// WithAction makes the last party to arrive run action before any party leaves, once in each generation. Its context
-// ends with the context of the Await that runs it, when the generation is broken meanwhile (cause [BrokenError]), and
-// when the session is lost (cause zksync.ErrLost).
+// WithAction makes the last party to arrive run action before any party leaves, once in each generation. Give all parties
+// the same action. Its context also ends when the generation breaks (cause [BrokenError]) or the session is lost.
 //
-// If action returns an error or panics, the barrier is broken. That party's Await returns the error or panics; all
-// others get zksync.ErrBroken. Give all parties the same action, because any party may be the last.
+// If action returns an error or panics, the barrier breaks: that party's Await returns the error or panics.
 func WithAction(action func(ctx context.Context) error) zksync.Option {
 	return actionOption{session.Misplaced("WithAction"), action}
 }
@@ -54,11 +52,9 @@ func WithAction(action func(ctx context.Context) error) zksync.Option {
 // the path is short. For long paths see fit.
 const maxParties = 2000
 
-// NewBarrier names a barrier of 1 to 2000 parties by a path of its own, which its first use creates. The first process
-// that uses the barrier stores the number of parties there; all others must give the same number.
-//
-// All parties leave in one request, and the servers accept 1 MB for their paths, each up to 160 bytes longer than the
-// barrier's path with the chroot. A barrier whose request would be larger is a misuse.
+// NewBarrier names a barrier of 1 to 2000 parties by a path of its own, which its first use creates. All must give the
+// same number of parties. All leave in one request of less than 1 MB, with their paths: each takes up to 160 bytes more
+// than the barrier's path.
 func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Option) *Barrier {
 	own, rest := session.Own[actionOption](opts)
 	b := &Barrier{path: path, parties: parties, at: session.NewAccess((*session.Session)(s), path, rest).Without(session.OfHolds...)}
@@ -91,13 +87,11 @@ func (b *Barrier) made() *Barrier {
 }
 
 // Await arrives, and waits until all parties have arrived. It returns the index of this party's arrival as in Java:
-// Parties()-1 for the first, 0 for the last. With an error the index is -1. If more parties arrive than the barrier
-// has, the late ones are in the next generation.
+// Parties()-1 for the first, 0 for the last, -1 with an error. Parties beyond the number are in the next generation.
 //
-// If ctx ends after the party has arrived, the barrier breaks, and the error says who had arrived. If the barrier is
-// broken, or the party's session is lost while it waits, the error is a [BrokenError]. A complete generation never
-// counts as broken, however late its parties hear of it. After a lost session and more than 32 generations it may be
-// unknown whether this party was counted: then the error is zksync.ErrSessionExpired.
+// If ctx ends after the arrival, or the session is lost, the barrier breaks. A broken barrier is a [BrokenError]. A
+// complete generation never counts as broken. After a lost session and more than 32 generations it may be unknown
+// whether the party was counted: zksync.ErrSessionExpired.
 func (b *Barrier) Await(ctx context.Context) (index int, err error) {
 	return newBarrierCall(b.made()).await(ctx)
 }

@@ -40,7 +40,7 @@ type barrierCall struct {
 	failure error // the error of an action that ended because the generation was broken or the session was lost
 
 	neighbor arrivedOwner // the party that this one watches
-	breach   breach       // why this party breaks the generation, or who was there when it gave up
+	breach   breach       // why this party breaks the generation, with the parties that had arrived
 
 	index int // the result of Await
 	err   error
@@ -375,9 +375,9 @@ const forever = time.Duration(math.MaxInt64)
 
 // wait waits for the end of the generation. One request sets the watches of the party's own node and of the node open.
 //
-// Each party also watches another one, its neighbor, so that a death is noticed. A generation that is complete soon does
-// not need this, so a party looks for its neighbor only after a pause. That hardly delays the notice of a death: a
-// session ends a session timeout after its last sign of life, and the pause is at most a quarter of one.
+// Each party also watches another one, its neighbor, so that a death is noticed: only after a pause, because most
+// generations are complete before. A session ends a session timeout after its last sign of life, and the pause is at
+// most a quarter of one, so it hardly delays the notice.
 func (c *barrierCall) wait(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	if !c.extra { // otherwise no other party must come to the next generation before this one
 		c.turn.Leave()
@@ -600,7 +600,7 @@ func (c *barrierCall) breakFor(ctx context.Context, e *zkconn.Epoch, why Cause) 
 		c.breach = c.b.attended(ctx, e, c.st, c.breach)
 	}
 	if c.extra {
-		return -1 // it is in nobody's way
+		return -1 // it delays no other party
 	}
 	mine := *c
 	next, err := mine.breakUp(ctx, e)

@@ -74,7 +74,7 @@ func (b *Barrier) state(ctx context.Context, e *zkconn.Epoch) (barrierState, err
 	return versioned(b.terms.Known(ctx, e))
 }
 
-// learn reads the state as the leader knows it. If nobody has used the barrier yet, it creates the barrier.
+// learn reads the state as the leader knows it. It creates the barrier if there is none.
 func (b *Barrier) learn(ctx context.Context, e *zkconn.Epoch) (barrierState, error) {
 	return versioned(b.terms.Latest(ctx, e))
 }

@@ -16,20 +16,20 @@ import (
 type Cause string
 
 const (
-	// Died: the session of a party ended while it waited, or somebody removed the party's node.
+	// Died: the session of a party ended while it waited, or its node was removed externally.
 	Died Cause = "died"
 	// GaveUp: the context of a party ended.
 	GaveUp Cause = "gave up"
 	// Reset: a process called Reset.
 	Reset Cause = "reset"
-	// Removed: somebody removed nodes of the barrier.
+	// Removed: nodes of the barrier were removed externally.
 	Removed Cause = "removed"
 	// ActionFailed: the function of WithAction failed or panicked.
 	ActionFailed Cause = "action failed"
 )
 
-// BrokenError says why a barrier is broken, and who had come, as far as that is known. No decision of the library
-// depends on it. errors.Is(err, zksync.ErrBroken) is true for it.
+// BrokenError says why a barrier is broken, and which parties had arrived, as far as that is known. No decision of the
+// library depends on it. errors.Is(err, zksync.ErrBroken) is true for it.
 type BrokenError struct {
 	Why Cause
 	// By has the party that died, gave up or ran the action, or the caller of Reset. It is empty if that is not known.
@@ -69,7 +69,7 @@ func (e *BrokenError) Error() string {
 // Unwrap returns zksync.ErrBroken.
 func (e *BrokenError) Unwrap() error { return zksync.ErrBroken }
 
-// by names who did it.
+// by names the parties in By.
 func (e *BrokenError) by(unknown string) string {
 	if len(e.By) == 0 {
 		return unknown
@@ -77,7 +77,7 @@ func (e *BrokenError) by(unknown string) string {
 	return record.Roll{Owners: node.Owners[node.Owner](e.By)}.String()
 }
 
-// deaths says who died.
+// deaths names the dead.
 func (e *BrokenError) deaths() string {
 	if e.Died == 0 || len(e.By) == e.Died {
 		return e.by("a party") + " died"
@@ -97,7 +97,7 @@ type breach struct {
 	Arrived []owner `json:"arrived,omitempty"`
 }
 
-// owner is an Owner in a record. Anybody may have written the record, so it is cleaned before it can reach a terminal.
+// owner is an Owner in a record. Any program may have written the record, so it is cleaned before it can reach a terminal.
 type owner zksync.Owner
 
 func (o owner) MarshalJSON() ([]byte, error) {
@@ -125,7 +125,7 @@ func (h breach) error(parties int) *BrokenError {
 	return e
 }
 
-// present says who was there, for a party that gave up; "" if that is not known.
+// present names the parties that were there, for a party that gave up; "" if they are not known.
 func (h breach) present(parties int) string {
 	if h.Count == 0 {
 		return ""
@@ -170,7 +170,7 @@ func (c *barrierCall) death(g gathering) breach {
 	return why
 }
 
-// arrivedOwner is a party: its node, and who it is.
+// arrivedOwner is a party: its node, and its owner.
 type arrivedOwner struct {
 	name string
 	zksync.Owner

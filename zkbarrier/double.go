@@ -20,15 +20,11 @@ import (
 // DoubleBarrier lets n parties begin a piece of work together and finish it together: no party begins before all have
 // entered, and no party continues before all have left. Then the same parties, or others, may begin the next round.
 //
-// One object is one party at a time; several may share a session. It is a misuse to enter twice, to leave without having
-// entered, and to make two calls at a time.
+// One object is one party, with one call at a time. If a party dies while it waits in Enter,
+// it no longer counts when its session ends. If it dies inside, it counts as having left then, and the Leave of the
+// others returns a [BrokenError], at the latest another session timeout later.
 //
-// A party lasts as long as its ZooKeeper session. If it dies while it waits in Enter, it no longer counts when the
-// servers end its session. If it dies inside, it counts as having left from then on, and the Leave of the others
-// returns a [BrokenError], at the latest another session timeout later. zksync.WithSessionFile ends the session when
-// the process restarts.
-//
-// More than n parties may come. A party that finds a round full or open waits for the next one, in no order.
+// More than n parties may come. A party that finds a round full or open waits for the next one.
 type DoubleBarrier struct {
 	path   string
 	n      int
@@ -41,7 +37,7 @@ type DoubleBarrier struct {
 	busy    bool         // a call is under way; only that call uses the fields below, without mu
 	entered *participant // nil while the party is outside
 	// leftover has the node of an Enter that failed, if the node may still exist. It must
-	// not count besides that of the next Enter.
+	// not count besides the node of the next Enter.
 	leftover participant
 }
 
@@ -91,14 +87,12 @@ func (b *DoubleBarrier) made() *DoubleBarrier {
 	return b
 }
 
-// Enter returns when n parties have entered, this one among them. A disconnect keeps the party's place. After an error
-// the party is outside and does not count: its node is removed, at once with a healthy connection. If the last party came
-// before the removal, the round opens for the others.
+// Enter returns when n parties have entered, this one among them. After an error the party is outside and does not count.
+// If the last party came before its node was removed, the round opens for the others.
 //
-// If the session is lost, the party enters again. If a round has opened meanwhile that may have counted it, the others
-// continue without it, and the error is zksync.ErrSessionExpired. If the answer to its request was lost, and more parties
-// than n have come, it may be impossible to tell whether it is one of the n: then the error is zksync.ErrBroken. Enter costs
-// two requests.
+// After a lost session the party enters again; but if a round has opened that may have counted it, the error is
+// zksync.ErrSessionExpired. It is zksync.ErrBroken if more than n came, and a lost answer leaves open whether this party is
+// one of the n.
 func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	if _, err := b.made().begin(false); err != nil {
 		return errs.Wrap("enter", b.path, err)
@@ -123,13 +117,11 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	return errs.Wrap("enter", b.path, err)
 }
 
-// Leave returns when all parties of the round have left or died. Whatever it returns, this party has left, or will have
-// left as soon as the connection allows: ctx bounds only the wait for the others, and the error says which have not left.
-// After an error a second Leave waits again, and Enter begins the next round.
+// Leave returns when all parties of the round have left or died. Whatever it returns, this party leaves: ctx bounds only
+// the wait for the others. After an error a second Leave waits again, and Enter begins the next round.
 //
-// If parties died inside, the error is a [BrokenError] with their number. To go without Leave counts as dying. The names are known if
-// this party waited for a session timeout. If the session ended before the party could leave, the others may have
-// continued too early: the error is zksync.ErrSessionExpired. Leave costs two requests.
+// If parties died inside, or went without Leave, the error is a [BrokenError]. If this party's session ended before it
+// could leave, the others may have continued too early: zksync.ErrSessionExpired.
 func (b *DoubleBarrier) Leave(ctx context.Context) error {
 	s, err := b.made().begin(true)
 	if err != nil {

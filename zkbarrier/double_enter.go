@@ -36,7 +36,7 @@ func (b *DoubleBarrier) enter(ctx context.Context, e *zkconn.Epoch, s *participa
 
 // withdraw removes the node of an Enter that failed.
 func (b *DoubleBarrier) withdraw(s *participant) {
-	if s.node == "" || s.leftover { // that of an earlier Enter has been given to the reaper already
+	if s.node == "" || s.leftover { // the node of an earlier Enter is the reaper's already
 		return
 	}
 	b.unwanted(s)
@@ -144,7 +144,7 @@ func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *particip
 	return nil
 }
 
-// look finds out how many parties there are, if the answer to the arrival did not tell.
+// look finds out how many parties there are, if the answer to the arrival did not say.
 func (b *DoubleBarrier) look(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	dir, there, err := e.Exists(ctx, b.parties())
 	if err != nil {

@@ -113,12 +113,12 @@ func (b *DoubleBarrier) present(ctx context.Context, e *zkconn.Epoch, open strin
 func (b *DoubleBarrier) departure(s *participant) []any {
 	return []any{
 		&zk.DeleteRequest{Path: s.node, Version: -1},
-		&zk.SetDataRequest{Path: b.parties(), Version: -1}, // its Stat tells how many parties are left
+		&zk.SetDataRequest{Path: b.parties(), Version: -1}, // its Stat has the number of parties left
 	}
 }
 
 // depart removes the node of s, whether or not its session is the present one. The last party to leave ends the
-// round. over tells that nobody needs to wait for the end of the round.
+// round. With over no wait for the end of the round is needed.
 func (b *DoubleBarrier) depart(ctx context.Context, e *zkconn.Epoch, s *participant) (over bool, err error) {
 	res, err := record.Transact(ctx, e, b.departure(s)...)
 	gone := record.RefusedAt(err, 0, zk.ErrNoNode)
@@ -146,7 +146,7 @@ func (b *DoubleBarrier) depart(ctx context.Context, e *zkconn.Epoch, s *particip
 		// Not before mayHaveBeenOf has succeeded: after an error the next call must
 		// find out again what became of the node.
 		s.node = ""
-		// There is no directory, or it is that of a later round, so the round of this party is over.
+		// There is no directory, or one of a later round, so the round of this party is over.
 		if !there || s.round != dir.Czxid && (s.round != 0 || gone) {
 			s.unsure = true
 			return true, nil
@@ -163,11 +163,11 @@ func (b *DoubleBarrier) depart(ctx context.Context, e *zkconn.Epoch, s *particip
 // unknownRound is the round of a party that may have been counted in a round that is over.
 const unknownRound = -1
 
-// mayHaveBeenOf returns the round to which a party may have belonged whose request was never answered and whose node,
-// if it was made, is gone with its session. dir is the present directory. If the directory existed before the request
-// was sent, the node was made in that directory, if at all. The same is true if the directory was made together with
-// the base node, for the first round of all. That case is for a party that had just connected: it knows of no
-// transaction before its own. Otherwise another round has ended since, and the party may have been counted in it.
+// mayHaveBeenOf returns the round to which a party may have belonged whose request was never answered and whose node, if
+// it was made, is gone with its session. dir is the present directory. If that existed before the request was sent, it is
+// the round of dir. So it is if the directory was made together with the base node, for the first round of all; a party
+// that had just connected knows of no transaction before its own. Otherwise another round has ended since, and the party
+// may have been counted in it.
 func (b *DoubleBarrier) mayHaveBeenOf(ctx context.Context, e *zkconn.Epoch, s *participant, dir *zk.Stat) (int64, error) {
 	if dir.Czxid <= s.since {
 		return dir.Czxid, nil

@@ -83,7 +83,7 @@ func (b *DoubleBarrier) check(t doubleTerms) error {
 // open opens the round of s, unless another party has. record.ErrAgain means that the node of s is gone.
 func (b *DoubleBarrier) open(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	ops := []any{
-		&zk.CheckVersionRequest{Path: s.node, Version: -1}, // this node exists, so the round that gathers is that of s
+		&zk.CheckVersionRequest{Path: s.node, Version: -1}, // this node exists, so the round that gathers is the round of s
 		&zk.DeleteRequest{Path: b.gathering(), Version: -1},
 		&zk.CreateRequest{Path: b.opened(s.round), Data: openMark(s.quit), Acl: b.at.ACL()},
 	}
@@ -94,7 +94,7 @@ func (b *DoubleBarrier) open(ctx context.Context, e *zkconn.Epoch, s *participan
 			return record.ErrAgain
 		case record.RefusedAt(err, 1, zk.ErrNoNode): // another party has opened it
 			return nil
-		case record.RefusedAt(err, 2, zk.ErrNodeExists): // somebody made it by hand
+		case record.RefusedAt(err, 2, zk.ErrNodeExists): // another program made it
 			ops = ops[:2]
 		default:
 			return err
@@ -154,7 +154,7 @@ func (b *DoubleBarrier) overIfEmpty(ctx context.Context, e *zkconn.Epoch, round 
 
 // unspoken is how many nodes of parties have gone otherwise than by Leave. The transactions of an arrival and of a
 // departure each write to the directory once. So every one of them counts in both versions, and the end of a
-// session only in that of the children.
+// session only in the version of the children.
 func unspoken(dir *zk.Stat) int { return int(dir.Cversion - dir.Version) }
 
 // roundMark is the data of the mark of a round. Without data no party of the round is missing.

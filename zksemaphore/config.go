@@ -116,7 +116,7 @@ func (c *config) Follow(ctx context.Context, e *zkconn.Epoch, weight int64, chan
 		if _, err := c.Learn(ctx, e, weight); err != nil {
 			return err
 		}
-		w, err = e.Watch(ctx, c.terms.Base, func(zkconn.Event) { changed() }) // the same as that of the reading, if that is known
+		w, err = e.Watch(ctx, c.terms.Base, func(zkconn.Event) { changed() }) // the reading has the same, if it is known
 		if errors.Is(err, zk.ErrNoNode) {
 			err = record.ErrAgain
 		}

@@ -36,11 +36,9 @@ func (w *Weighted) hold(ctx context.Context, op string, n int64) error {
 // patience is how long a Release waits at most until the servers have released part of a hold.
 const patience = time.Second
 
-// Release releases n permits of Acquire or TryAcquire. It takes them from lost holds first, because their holder may be
-// the caller. It waits for the servers at most a second. Without a connection the session releases the permits as soon as
-// it can; until then more permits may count as held, never fewer.
-//
-// It panics if this Weighted holds fewer than n permits through Acquire and TryAcquire, or if n is below 0.
+// Release releases n permits of Acquire or TryAcquire, lost ones first, because their holder may be the caller. It waits
+// at most a second. Without a connection the session releases them as soon as it can. It panics if this Weighted holds
+// fewer than n permits through Acquire and TryAcquire, or if n is below 0.
 func (w *Weighted) Release(n int64) {
 	checkSign(n)
 	if n == 0 {
@@ -160,7 +158,7 @@ func (w *Weighted) shrink(l *lease.Lease, n int64) (_ *lease.Lease, ok bool, err
 		next, err := w.g.Replace(l, p)
 		return next, true, err
 	}
-	if sent { // it may yet be applied, and nobody would remove the node of the rest
+	if sent { // it may yet be applied, and then nothing would remove the node of the rest
 		p.Epoch.AmbiguousCreate(w.g.Queue().Dir, p.Entry.Name, at)
 	}
 	p.Forget()

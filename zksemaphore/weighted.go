@@ -38,7 +38,7 @@ type Weighted struct {
 }
 
 // NewWeighted names a semaphore of n permits by a path. The first process that uses it stores n there; 0 grants nothing
-// until a Resize. All others must give the same n, or that of the latest Resize. A path with a semaphore of Curator or
+// until a Resize. All others must give the same n, or the n of the latest Resize. A path with a semaphore of Curator or
 // kazoo is a misuse: that would grant the same permits again.
 func NewWeighted(s *zksync.Session, path string, n int64, opts ...zksync.Option) *Weighted {
 	at := session.NewAccess((*session.Session)(s), path, session.Options[session.Option](opts))
@@ -96,10 +96,9 @@ func (w *Weighted) Acquire(ctx context.Context, n int64) error {
 	return w.made().hold(ctx, "acquire", n)
 }
 
-// TryAcquire acquires n permits, for Release, if that is possible without waiting for other holders and waiters, and
-// reports whether it did. It waits for the servers' answers at most a third of the session timeout, and reports false
-// at once without a connection. It panics with a *zksync.Error if the session was closed before or the call can never
-// succeed, and as in x/sync if n is below 0.
+// TryAcquire is Acquire if that is possible without waiting for other holders and waiters, and reports whether it did. It
+// waits for the servers at most a third of the session timeout, and reports false at once without a connection. It panics
+// with a *zksync.Error if the session was closed before or the call can never succeed.
 func (w *Weighted) TryAcquire(n int64) bool {
 	checkSign(n)
 	return n == 0 || w.made().s.Briefly(func(ctx context.Context) error { return w.hold(ctx, "try-acquire", n) })
@@ -146,12 +145,8 @@ func (w *Weighted) request(n int64) *queue.Queue {
 }
 
 // Resize changes the number of permits, for all present and later users of the semaphore; 0 pauses them. With more
-// permits the waiters that fit now are granted. Fewer take nothing away from holders, and no waiter is granted until the
-// entries ahead of it have released enough.
-//
-// A waiter whose turn came before the Resize is granted, also if it hears of its turn later. Of several Resizes at the
-// same time the one that is applied last counts. A Resize whose answer was lost is applied again, unless the semaphore
-// has that number by then.
+// permits the waiters that fit now are granted. Fewer take nothing away from holders; a waiter whose turn had come before
+// is granted, too. Of several Resizes at the same time the one that is applied last counts.
 func (w *Weighted) Resize(ctx context.Context, n int64) error {
 	return w.made().in(ctx, "resize", func(ctx context.Context, e *zkconn.Epoch) error {
 		if n < 0 {
