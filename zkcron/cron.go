@@ -20,35 +20,33 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Func is what a job does. Its context ends with that of Run, and with the lease under which the tick runs (cause
-// zksync.ErrLost): from then on another process may run the tick again. If it returns an error, the record has that
-// error, which is logged, and the next tick is told; the tick is not run again.
+// Func is what a job does. Its context ends with Run's context, and with the lease under which the tick runs (cause zksync.ErrLost):
+// from then on another process may run the tick again.
 //
-// A panic is recorded as the error of its tick, so that it does not go from process to process. Then it ends the
-// process, like any panic in a goroutine.
+// If it returns an error, the error is recorded and logged, and passed to the next tick; the tick does not run again. A panic
+// is recorded in the same way, so that it does not go from process to process. Then it ends the process.
 type Func func(ctx context.Context, t Tick) error
 
 // Tick is one run of a job.
 type Tick struct {
 	Name      string       // of the job
-	Scheduled time.Time    // its time by the schedule, in the time zone of the job: it identifies the tick
-	Token     zksync.Token // a fencing token: greater than that of every run of this job before; Seq counts the runs under one lease
-	Missed    int          // how many ticks did not run between the last one that did and this one
+	Scheduled time.Time    // by the schedule, in the time zone of the job; it identifies the tick
+	Token     zksync.Token // a fencing token, greater than those of all earlier runs of this job; Seq counts the runs under one lease
+	Missed    int          // how many ticks between the last run and this one did not run
 	LastErr   string       // the error of the run before this one; empty if it succeeded
 }
 
-// Record is what is known of the last run of a job.
+// Record describes the last run of a job.
 type Record struct {
 	Scheduled time.Time    // which tick it was
 	Started   time.Time    // when the run began
-	Ended     time.Time    // zero if it still runs, or did not come to an end
+	Ended     time.Time    // zero if it still runs, or was not finished
 	Owner     zksync.Owner // the process
 	Err       string       // the error of the run; empty if it succeeded, or has not ended
 }
 
 // Cron is the schedule of one process. All Crons with the same path are one. It is safe for use by many goroutines.
 type Cron struct {
-	path  string
 	at    *session.Access
 	root  record.Terms[struct{}]
 	clock clock
@@ -58,11 +56,9 @@ type Cron struct {
 	bad  error // of the registration of a job
 }
 
-// New names a schedule by a path of its own, which is created when it is first needed. It does no I/O. The first call of
-// Run or Last reports a malformed path, a nil session, or an option that is none of WithACL and WithName as
-// zksync.ErrMisuse.
+// New names a schedule by a path of its own. Its options are WithACL and WithName.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Cron {
-	c := &Cron{path: path, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...)}
+	c := &Cron{at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...)}
 	c.clock.wall = time.Now
 	c.root = record.Terms[struct{}]{
 		Base: c.at.Full(c.local()), ACL: c.at.ACL(), Type: layout.Cron,
@@ -81,12 +77,11 @@ func (c *Cron) made() *Cron {
 }
 
 // local is the node below which the jobs are, as the user knows it.
-func (c *Cron) local() string { return c.path + "/" + layout.Cron }
+func (c *Cron) local() string { return c.at.Path + "/" + layout.Cron }
 
-// Every registers a job with a tick at each multiple of d since the Unix epoch, in UTC: all processes have the same
-// ticks, whenever they start. The first tick is the first one after the job was made on the servers. d is a millisecond at
-// least. The name is that of a node: it must not be empty or have a slash. Every does no I/O, and concerns the calls of
-// Run that begin later. Run reports what is wrong.
+// Every registers a job with a tick at each multiple of d since the Unix epoch, in UTC, so that all processes have the same
+// ticks. The first tick is the first one after the job was made on the servers. d is at least a millisecond. The name is that of a
+// node: not empty, without a slash. Every does no I/O, and affects later calls of Run, which report what is wrong.
 func (c *Cron) Every(name string, d time.Duration, f Func, opts ...JobOption) {
 	c.made().register(name, f, opts, func(j *job) {
 		switch {
@@ -99,9 +94,8 @@ func (c *Cron) Every(name string, d time.Duration, f Func, opts ...JobOption) {
 	})
 }
 
-// At registers a job with the ticks of a spec in five fields: minute, hour, day of the month, month, day of the week, as
-// in crontab. With a prefix such as "CRON_TZ=Europe/Berlin " the spec is in that time zone; see also [WithLocation]. The package
-// comment says what happens when the clocks of a zone change. Otherwise it is like [Cron.Every].
+// At is [Cron.Every] with the ticks of a spec in five fields: minute, hour, day of the month, month, day of the week, as
+// in crontab. With a prefix such as "CRON_TZ=Europe/Berlin " the spec is in that time zone; see also [WithLocation].
 func (c *Cron) At(name, spec string, f Func, opts ...JobOption) {
 	c.made().register(name, f, opts, func(j *job) {
 		s, text, zone, err := parse(spec, j.zone)
@@ -112,15 +106,14 @@ func (c *Cron) At(name, spec string, f Func, opts ...JobOption) {
 	})
 }
 
-// Run queues for the lease of each job, and runs the ticks of the jobs whose lease it holds.
+// Run waits for the lease of each job, and runs the ticks of the jobs whose lease it has.
 //
-// It blocks until ctx ends or an error is permanent. Then it ends the contexts of all running functions, waits until they have
-// returned, and gives up all leases. Before it returns it records each tick that has succeeded, unless the lease ends first.
-// If the session is lost, the contexts end, and Run queues again in the next one.
+// When ctx ends, or an error is permanent, it ends the contexts of all running functions, waits until they have returned,
+// records the ticks that have succeeded, and gives up all leases. If the session is lost, the contexts end, and Run waits for the
+// leases again.
 //
-// A job that other processes have with another schedule or other options waits until the last of them has stopped, and is
-// logged. [WithRevision] does not wait. A job that was registered wrongly is zksync.ErrMisuse.
-// docs/cron.md has the requests.
+// If other processes have a job with another schedule or other options, Run logs that and waits with that job until they have
+// stopped; with [WithRevision] it does not wait. A job that was registered wrongly is zksync.ErrMisuse.
 func (c *Cron) Run(ctx context.Context) error {
 	c.made().mu.Lock()
 	jobs, bad := c.jobs[:len(c.jobs):len(c.jobs)], c.bad
@@ -129,7 +122,7 @@ func (c *Cron) Run(ctx context.Context) error {
 		bad = err
 	}
 	if bad != nil {
-		return errs.Wrap("run", c.path, bad)
+		return c.at.Named("run", bad)
 	}
 	all, each := errgroup.WithContext(ctx)
 	all.Go(func() error { // also if there are no jobs
@@ -147,20 +140,17 @@ func (c *Cron) Run(ctx context.Context) error {
 	if ctx.Err() != nil {
 		err = errs.OfContext(ctx)
 	}
-	return errs.Wrap("run", c.path, err)
+	return c.at.Named("run", err)
 }
 
-// Last returns the record of the last run of a job, by whichever process: the present one, if it runs now. It is zero if
-// no tick of the job has run yet, and zksync.ErrNotFound if nobody has ever run a job of this name. All times are in UTC.
-//
-// It blocks for the servers' answers, until ctx ends (the error wraps the context's error). Without a connection it waits;
-// in a new session it asks again. If the session is closed, the error is zksync.ErrClosed. If the path belongs to another
-// type, it is zksync.ErrMisuse. It costs two requests, and makes nothing.
+// Last returns the record of the last run of a job, in whichever process; that run may not have ended. It is zero if no tick of
+// the job has run yet. If no process has ever run a job of this name, the error is zksync.ErrNotFound. All times are in UTC. It
+// makes nothing, and costs two requests.
 func (c *Cron) Last(ctx context.Context, name string) (Record, error) {
 	var r run
 	err := checkName(name)
 	if err == nil {
-		err = c.made().at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
+		err = c.made().at.Run(ctx, "last", func(ctx context.Context, e *zkconn.Epoch) error {
 			if err := record.Synced(ctx, e, c.root.Base); err != nil {
 				return err
 			}
@@ -177,10 +167,10 @@ func (c *Cron) Last(ctx context.Context, name string) (Record, error) {
 			return err
 		})
 	}
-	return r.public(), errs.Wrap("last", c.path, err)
+	return r.public(), c.at.Named("last", err)
 }
 
-// run is the data of a record. Before the first run nothing of it is set.
+// run is the data of a record. Before the first run it is empty.
 type run struct {
 	Scheduled time.Time       `json:"scheduled,omitzero"`
 	Missed    int             `json:"missed,omitempty"`
@@ -191,7 +181,7 @@ type run struct {
 	Err       string          `json:"err,omitempty"`
 }
 
-// unfinished reports whether the run was begun, and nobody knows its end.
+// unfinished reports whether the run was begun, and its end is not known.
 func (r run) unfinished() bool { return !r.Started.IsZero() && r.Ended.IsZero() && r.Err == "" }
 
 func (r run) public() Record {

@@ -22,8 +22,8 @@ type job struct {
 	bad      error
 }
 
-// terms are what all processes must agree on. They are the data of the job's node, which was last written when the job
-// got these terms. Below it are the queue of those who run the job, as that of a zksync.Mutex, and the record of the last run.
+// terms are what all processes must agree on: the data of the job's node, which is written only to change them. Below it are the
+// queue of the job, as that of a zksync.Mutex, and the record of the last run.
 type terms struct {
 	Spec       string `json:"spec"`
 	Zone       string `json:"zone,omitempty"`
@@ -34,7 +34,7 @@ type terms struct {
 
 const queueName, recordName = "/queue", "/record"
 
-// checkName refuses what cannot be the name of a node.
+// checkName refuses a name that cannot be the name of a node.
 func checkName(name string) error {
 	if name == "" || strings.Contains(name, "/") || node.ValidatePath("/job/"+name) != nil {
 		return fmt.Errorf("%w: a job of the name %s; a name is that of a node, without a slash", zksync.ErrMisuse, errs.Quote(name))
@@ -62,21 +62,21 @@ func (c *Cron) register(name string, f Func, opts []JobOption, set func(*job)) {
 // JobOption changes a default of one job. All processes must give the same ones: see [Cron.Run].
 type JobOption func(*job)
 
-// Missed says what becomes of the ticks that could not begin in time.
+// Missed says what happens to the ticks that could not begin in time.
 type Missed string
 
 const (
 	// RunOnce runs the latest of the ticks that are due, however late, and leaves out the ones before it. It is the default.
 	RunOnce Missed = "run once"
-	// Skip runs the latest of the ticks that are due if it is not late, and leaves out the others. A tick is late when
-	// two session timeouts have passed since its time: the lease of a dead process ends before that.
+	// Skip is RunOnce, but leaves out the latest tick, too, if two session timeouts have passed since its time. The lease of a
+	// dead process ends before that.
 	Skip Missed = "skip"
 	// RunAll runs all ticks that are due, in order, however many there are.
 	RunAll Missed = "run all"
 )
 
-// WithMissed sets what becomes of ticks that could not begin in time. The default is [RunOnce]. It does not concern a
-// tick that was begun and not ended: see [WithAtMostOnce].
+// WithMissed sets what happens to ticks that could not begin in time. The default is [RunOnce]. A tick that was begun and not
+// ended is another matter: see [WithAtMostOnce].
 func WithMissed(m Missed) JobOption {
 	return func(j *job) {
 		if m != RunOnce && m != Skip && m != RunAll {
@@ -90,10 +90,9 @@ func WithMissed(m Missed) JobOption {
 // the start, an error, and no end. The default is to run the tick again.
 func WithAtMostOnce() JobOption { return func(j *job) { j.wants.AtMostOnce = true } }
 
-// WithRevision numbers a schedule, from 1 on; the default is 0. The greatest number is in force at once: a process that has
-// a job with a greater one than its other processes replaces their schedule, and they leave that job, which is logged.
-// The job does not return to a smaller number: to take a change back, give the old schedule a greater one.
-// Processes whose schedules differ and have the same number wait for each other: see [Cron.Run].
+// WithRevision numbers a schedule, from 1 on; the default is 0. The schedule with the greatest number is in force at once: the other
+// processes leave the job, and log that. The job does not return to a smaller number: to undo a change, give the old
+// schedule a greater one. Schedules that differ and have the same number wait for each other: see [Cron.Run].
 func WithRevision(n int) JobOption {
 	return func(j *job) {
 		if n < 0 {
@@ -115,7 +114,7 @@ func WithLocation(loc *time.Location) JobOption {
 	}
 }
 
-// refuse makes Run fail because of how the job was registered. The first reason counts.
+// refuse makes Run fail because of how the job was registered. Only the first reason counts.
 func (j *job) refuse(format string, args ...any) {
 	if j.bad == nil {
 		j.bad = fmt.Errorf("%w: job %q: %s", zksync.ErrMisuse, j.name, fmt.Sprintf(format, args...))

@@ -24,8 +24,8 @@ type runner struct {
 	grants *share.Unshared
 
 	agreed record.Version[terms] // what the job's node was when it had our terms
-	tries  int                   // how often an entry was to be made since
-	others terms                 // whose terms were last logged as different ones
+	tries  int                   // how often the queue was about to make an entry since
+	others terms                 // the other terms that were logged last
 }
 
 func newRunner(c *Cron, j *job) *runner {
@@ -37,7 +37,7 @@ func newRunner(c *Cron, j *job) *runner {
 		Check: func(terms) error { return nil }, // they may be changed
 	}
 	r.grants = share.NewUnshared(c.at, "/"+layout.Cron+"/"+j.name+queueName, queue.KindLock)
-	// So whoever is in the queue has the terms of the job. Nobody makes the job's node without its terms.
+	// Every process in the queue has the terms of the job: an entry is made only at their version.
 	r.grants.Queue().Base = base
 	r.grants.Queue().Check = func() []any {
 		r.tries++
@@ -46,7 +46,7 @@ func newRunner(c *Cron, j *job) *runner {
 	return r
 }
 
-// run holds the lease as often and as long as it can. It returns when ctx ends, with an error that would come again, or
+// run has the lease as often and as long as it can. It returns when ctx ends, with an error that would come again, or
 // without one if the schedule of this process is out of date.
 func (r *runner) run(ctx context.Context) error {
 	for pace := (node.Pace{Free: 1}); ; {
@@ -72,20 +72,20 @@ func (r *runner) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = (&hold{runner: r, lease: l}).serve(ctx)
-	_ = l.UnlockWithin(ctx) // an error says that it was lost, which serve has told
+	err = (&shift{runner: r, lease: l}).serve(ctx)
+	_ = l.UnlockWithin(ctx) // an error says that it was lost, which serve knows
 	return err
 }
 
-// passing reports whether what ended a hold, or kept it from beginning, may be different next time: the lease was lost,
-// the job has other terms now, or its nodes were changed externally.
+// passing reports whether the end of a shift, or the reason why it did not begin, may not occur again: the lease was lost,
+// the job has other terms now, or another program has changed its nodes.
 func passing(err error) bool {
 	return errors.Is(err, zksync.ErrLost) || errors.Is(err, zksync.ErrReleased) || errors.Is(err, zkconn.ErrOver) ||
 		errors.Is(err, errMeddled) || zksync.Ambiguous(err) || errors.As(err, new(*node.Refused))
 }
 
-// join makes sure that the job has our terms. It makes the job if there is none. If the job has others, it waits until
-// nobody queues for it any more, and then changes them.
+// join makes sure that the job has our terms. It makes the job if there is none. If the job has other terms, it waits until its
+// queue is empty, and then changes them.
 func (r *runner) join(ctx context.Context, e *zkconn.Epoch) error {
 	for pace := (node.Pace{Free: 2}); ; {
 		v, there, err := r.terms.Peek(ctx, e)
@@ -94,7 +94,7 @@ func (r *runner) join(ctx context.Context, e *zkconn.Epoch) error {
 			return err
 		case !there:
 			if _, err = r.cron.root.Read(ctx, e); err == nil {
-				_, err = r.terms.Make(ctx, e) // the next look tells the time of that
+				_, err = r.terms.Make(ctx, e) // the next look has the time of that
 			}
 		case v.T == r.wants:
 			r.agreed, r.tries = v, 0
@@ -119,10 +119,10 @@ func (r *runner) join(ctx context.Context, e *zkconn.Epoch) error {
 // errOutdated means that the job has terms of a greater revision.
 var errOutdated = errors.New("the schedule of this process is out of date")
 
-// log says once that the job has other terms than ours.
+// log logs once that the job has other terms than ours.
 func (r *runner) log(text string, other terms) {
 	if r.others != other {
 		r.others = other
-		r.cron.at.Logger().Warn(text, "job", r.name, "path", r.cron.path, "in force", string(record.Encode(other)), "here", string(record.Encode(r.wants)))
+		r.cron.at.Logger().Warn(text, "job", r.name, "path", r.cron.at.Path, "in force", string(record.Encode(other)), "here", string(record.Encode(r.wants)))
 	}
 }

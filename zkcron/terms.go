@@ -11,17 +11,17 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// This file changes the terms of a job that other processes may have with other ones. An entry of the job's queue is made
-// only while the job has the terms of its process: the transaction checks their version.
+// This file changes the terms of a job. An entry of the job's queue is made only while the job has the terms of its process: the
+// transaction checks their version.
 
-// succeed gives the job our terms if nobody queues for it: the transaction deletes the queue's directory, which the
-// servers refuse while it has an entry. Else it waits until the queue may be empty.
+// succeed gives the job our terms if its queue is empty: the transaction deletes the queue's directory, which the servers
+// refuse while it has an entry. Otherwise it waits until the queue may be empty.
 func (r *runner) succeed(ctx context.Context, e *zkconn.Epoch, v record.Version[terms]) error {
 	dir := r.terms.Base + queueName
 	set := &zk.SetDataRequest{Path: r.terms.Base, Data: record.Encode(r.wants), Version: v.Number}
 	queue := &zk.CreateRequest{Path: dir, Acl: r.cron.at.ACL()}
 	_, err := record.Transact(ctx, e, set, &zk.DeleteRequest{Path: dir, Version: -1}, queue)
-	if record.RefusedAt(err, 1, zk.ErrNoNode) { // somebody has removed it: nobody queues
+	if record.RefusedAt(err, 1, zk.ErrNoNode) { // another program has removed it
 		_, err = record.Transact(ctx, e, set, queue)
 	}
 	switch {
@@ -34,42 +34,23 @@ func (r *runner) succeed(ctx context.Context, e *zkconn.Epoch, v record.Version[
 	return err
 }
 
-// idle waits until the queue may be empty, or the job may have our terms: another process that waited may have given it those, and
-// queue itself. So the caller looks at everything again. It watches the last in the queue, and not the queue: many may wait, and
-// each process that stops would wake them all. Some servers tell nothing to one that may not read the entry, so it
-// looks again after a while.
+// idle waits until the queue may be empty, or the job may have our terms: another process may give it those, and queue itself. So the
+// caller looks at everything again. idle watches the last entry and not the queue, because each process that stops would
+// wake all that wait. Some servers hide the end of an entry from a session that may not read it, so it ends after a minute.
 func (r *runner) idle(ctx context.Context, e *zkconn.Epoch) error {
 	entries, err := r.grants.Queue().List(ctx, e)
 	if err != nil || len(entries) == 0 {
 		return err
 	}
-	changed := make(chan struct{})
-	w, err := e.Watch(ctx, r.grants.Queue().Dir+"/"+entries[len(entries)-1].Name, func(zkconn.Event) { close(changed) })
-	switch {
-	case errors.Is(err, zk.ErrNoNode), zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-		return nil
-	case err != nil:
-		return err
-	}
-	defer e.Unwatch(w)
-	again := time.NewTimer(time.Minute)
-	defer again.Stop()
-	select {
-	case <-changed:
-		return nil
-	case <-again.C:
-		return nil
-	case <-e.Over():
-		return zkconn.ErrOver
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	l := record.Hear(e, r.grants.Queue().Dir+"/"+entries[len(entries)-1].Name)
+	defer l.Stop()
+	_, _, err = l.Next(ctx, time.Minute)
+	return err
 }
 
-// supersede gives the job our terms, of a greater revision, whoever queues for it. Those have the old terms. One that
-// runs a tick ends it, and finds the change at its next write. One that waits for the time of a tick would find it then,
-// perhaps in a week: so its entry is deleted with the change, and it looks at the terms when it hears of that. The
-// version of the record tells that it has not begun a tick meanwhile.
+// supersede gives the job our terms, of a greater revision, although other processes queue with the old terms. A process that
+// runs a tick ends it, and finds the change at its next write. A process that waits for the time of a tick would find it then,
+// perhaps in a week: so the transaction also deletes its entry. The version of the record proves that it has not begun a tick.
 func (r *runner) supersede(ctx context.Context, e *zkconn.Epoch, v record.Version[terms]) error {
 	ops := []any{&zk.SetDataRequest{Path: r.terms.Base, Data: record.Encode(r.wants), Version: v.Number}}
 	data, stat, err := e.Get(ctx, r.terms.Base+recordName)

@@ -38,11 +38,11 @@ type crontab struct {
 	zone *time.Location
 }
 
-// horizon is how far a search goes at once. Next looks five years ahead; around a year like 2100 the next 29th of
+// horizon is how far one search goes. Next looks five years ahead; around a year like 2100 the next 29th of
 // February is farther away.
 const horizon = 4 * 365 * 24 * time.Hour
 
-// never is how far the search goes before it takes a spec for one whose time the clocks skip in every year.
+// never is after how many years the search stops: the clocks skip the time of the spec in every year.
 const never = 100
 
 func (c crontab) next(t time.Time) time.Time {
@@ -67,8 +67,8 @@ func (c crontab) next(t time.Time) time.Time {
 	return t.In(c.zone)
 }
 
-// zoneName is what all processes that use a zone agree on. A zone of the time zone data has a name; one without changes is
-// known by its offset, because time.FixedZone may give it any name.
+// zoneName is what all processes that use a zone agree on: its name in the time zone data, or its offset if its clocks never change,
+// because time.FixedZone may give it any name.
 func zoneName(zone *time.Location) string {
 	begin, end := time.Unix(0, 0).In(zone).ZoneBounds()
 	_, offset := time.Unix(0, 0).In(zone).Zone()
@@ -78,8 +78,8 @@ func zoneName(zone *time.Location) string {
 	return time.Unix(0, 0).In(time.FixedZone("", offset)).Format("UTC-07:00:00")
 }
 
-// parse reads a spec of five fields. zone is the one that was given beside it; nil for none. It returns the spec without
-// its zone, each space as one, and the zone.
+// parse reads a spec of five fields. zone is the one that was given beside it; nil for none. It returns the schedule, the spec
+// without its zone and with single spaces, and the zone.
 func parse(spec string, zone *time.Location) (s schedule, text string, loc *time.Location, err error) {
 	if loc = zone; loc == nil {
 		loc = time.UTC
@@ -113,11 +113,10 @@ func parse(spec string, zone *time.Location) (s schedule, text string, loc *time
 	return crontab{ticks, loc}, text, loc, nil
 }
 
-// tolerance is by how much a clock may differ from that of the servers' leader. The clocks of machines that are kept in
-// time by the network differ by less.
+// tolerance is how much a clock may differ from the clock of the servers' leader.
 const tolerance = 5 * time.Second
 
-// clock is the time of day by which ticks begin: that of this machine, or, if that is wrong, that of the leader.
+// clock is the time of day by which ticks begin: this machine's or, if that is wrong, the leader's.
 type clock struct {
 	wall func() time.Time
 
@@ -133,7 +132,7 @@ func (c *clock) now() time.Time {
 }
 
 // heard compares the clocks. The leader stamped a write with mtime, in milliseconds, between sent and received by the
-// machine's clock. So the difference is known up to the time that the answer took, and only what is certain counts.
+// machine's clock. So the difference is known within the time that the answer took, and only what is certain counts.
 func (c *clock) heard(sent, received time.Time, mtime int64, log *slog.Logger) {
 	first := time.UnixMilli(mtime)
 	last := first.Add(time.Millisecond)

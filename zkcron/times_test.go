@@ -161,7 +161,7 @@ func TestAJobThatWasMadeUnderAWrongClockHasItsTicks(t *testing.T) {
 	now := time.Date(2026, 11, 27, 12, 0, 30, 0, time.UTC)
 	s, _, _, err := parse("* * * * *", nil)
 	require.NoError(t, err)
-	h := &hold{runner: &runner{job: &job{schedule: s, zone: time.UTC}}}
+	h := &shift{runner: &runner{job: &job{schedule: s, zone: time.UTC}}}
 	h.from = now.AddDate(1, 0, 0)
 	due := h.next(now).Scheduled
 	require.Equal(t, now.Add(30*time.Second), due)
