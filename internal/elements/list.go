@@ -143,7 +143,7 @@ func (c *Call) aged(all []element) (there []element, err error) {
 	for i, el := range all {
 		for ; next < len(all) && len(asked) < window; next++ {
 			if n := all[next]; n.exhausted() && known[n.name] == 0 {
-				asked[n.name] = e.StartExists(q.node(n.name))
+				asked[n.name] = zkconn.Start(e, zkconn.ReadStat(q.node(n.name)))
 			}
 		}
 		if !el.exhausted() {

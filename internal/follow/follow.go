@@ -152,10 +152,16 @@ func Again(err error) bool {
 // look reads the state, and sets the watch for the next one.
 func (f *follower[T]) look(ctx context.Context, e *zkconn.Epoch, tell func(zkconn.Event)) (w *zkconn.Watch, state T, err error) {
 	if f.absent {
-		there := false
-		if w, there, err = e.WatchAbsence(ctx, f.path, tell); there {
+		w, call := e.StartWatchAbsence(f.path, tell)
+		switch _, err = call.Wait(ctx, e); {
+		case err == nil:
 			f.found(e, w)
 			f.absent, err = false, ErrAgain
+		case errors.Is(err, zk.ErrNoNode):
+			err = nil
+		default:
+			zkconn.GiveUp(e, w, call)
+			w = nil
 		}
 		return w, state, Over(err)
 	}

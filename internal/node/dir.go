@@ -27,7 +27,7 @@ func MakeDirBelow(ctx context.Context, e *zkconn.Epoch, base, dir string, acl []
 				return false, err
 			}
 		}
-		r.Err = e.CreateContainer(ctx, dir, nil, acl)
+		_, r.Err = e.Create(ctx, dir, nil, zk.FlagContainer, acl)
 		if zkconn.Unimplemented(r.Err) { // before 3.5
 			_, r.Err = e.Create(ctx, dir, nil, 0, acl)
 		}

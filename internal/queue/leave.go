@@ -88,7 +88,7 @@ func (t *Ticket) end(why ending, grace time.Duration) {
 func (t *Ticket) remove(mark *ownMark) (answered <-chan struct{}, confirmed func() bool) {
 	ops := t.removal(mark)
 	if len(ops) == 1 {
-		return confirmation(t.Epoch.StartDelete(t.Node), zk.ErrNoNode)
+		return confirmation(zkconn.Start(t.Epoch, zkconn.DeleteNode(t.Node)), zk.ErrNoNode)
 	}
 	gone := zk.ErrNoNode
 	if mark != nil {

@@ -74,7 +74,7 @@ func (t *Ticket) dropRequest(now bool) {
 	}
 	left := zkconn.Orphan{Dir: t.queue.Dir, Node: t.requestPath()}
 	if now {
-		answered, confirmed := confirmation(t.Epoch.StartDelete(left.Node), zk.ErrNoNode)
+		answered, confirmed := confirmation(zkconn.Start(t.Epoch, zkconn.DeleteNode(left.Node)), zk.ErrNoNode)
 		left.Pending, left.Outcome = answered, outcome(left.Node, confirmed)
 	}
 	t.Epoch.Reap(left)

@@ -62,7 +62,7 @@ func (t *Ticket) ask() *zkconn.Call[zkconn.Content] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known && (s.asked == nil || now.Sub(s.when) >= time.Second) {
-		s.asked, s.when = t.Epoch.StartGet(t.queue.Dir+"/"+s.head), now
+		s.asked, s.when = zkconn.Start(t.Epoch, zkconn.ReadData(t.queue.Dir+"/"+s.head)), now
 	}
 	return s.asked
 }

@@ -18,7 +18,7 @@ func (q *Queue) readTail(e *zkconn.Epoch) *tail {
 	if !exclusive || q.Policy != nil || q.Config != nil || q.Refuse != nil || q.Delay > 0 || !q.Crowds.in(q.Dir) {
 		return nil
 	}
-	return &tail{e.StartGet(q.Dir)}
+	return &tail{zkconn.Start(e, zkconn.ReadData(q.Dir))}
 }
 
 // guess is the entry that is probably the last one ahead of ours: it has the name that the directory's data told, and

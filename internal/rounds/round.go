@@ -203,7 +203,7 @@ func (n Nodes) remove(ctx context.Context, e *zkconn.Epoch, dir string) error {
 	for some := range slices.Chunk(names, 128) {
 		calls := make([]*zkconn.Call[struct{}], len(some))
 		for i, name := range some {
-			calls[i] = e.StartDelete(dir + "/" + name)
+			calls[i] = zkconn.Start(e, zkconn.DeleteNode(dir+"/"+name))
 		}
 		for i, name := range some {
 			if _, err := calls[i].Wait(ctx, e); err != nil && !errors.Is(err, zk.ErrNoNode) {

@@ -63,7 +63,7 @@ func (a *Access) lookIfOpen(e *zkconn.Epoch) {
 	if !a.openLooks.first(path) {
 		return
 	}
-	call := e.StartGetACL(path) // before anything that the caller makes there
+	call := zkconn.Start(e, zkconn.ReadACL(path)) // before anything that the caller makes there
 	a.Spawn(func() {
 		list, err := call.Wait(a.ctx, e)
 		switch {

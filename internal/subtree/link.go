@@ -86,17 +86,17 @@ func (l *link) start(j job) *answer {
 	case known == nil && j.what != read:
 		return nil
 	case j.what == verify:
-		return asking(l, j, l.e.StartExists(j.path), nil, l.verified)
+		return asking(l, j, zkconn.Start(l.e, zkconn.ReadStat(j.path)), nil, l.verified)
 	case j.what == list && l.once:
 		w, call := l.e.StartWatchChildren(j.path, l.hears(job{j.path, list}))
 		return asking(l, j, call, w, l.listed)
 	case j.what == list:
-		return asking(l, j, l.e.StartChildren(j.path), nil, l.listed)
+		return asking(l, j, zkconn.Start(l.e, zkconn.ListChildren(j.path)), nil, l.listed)
 	case l.once:
 		w, call := l.e.StartWatchData(j.path, l.hears(job{j.path, read}))
 		return asking(l, j, call, w, l.looked)
 	}
-	return asking(l, j, l.e.StartGet(j.path), nil, l.looked)
+	return asking(l, j, zkconn.Start(l.e, zkconn.ReadData(j.path)), nil, l.looked)
 }
 
 func (l *link) hears(j job) func(zkconn.Event) {

@@ -16,7 +16,7 @@ import (
 //   - The goroutine that receives takes a buffer when it begins. It takes a larger one for a frame that needs it,
 //     if the limit allows that. So dial sets a small limit, and the first Read after the handshake sets the true one.
 //   - The goroutine that sends takes no larger buffer by itself, and what does not fit fails. Only a user sends through
-//     it anything that is long, and needs Conn for that: see sendBuffer.
+//     it anything that is long, and needs Epoch.Conn for that: see sendBuffer.
 const small = 1 << 10
 
 // receiveLittle and receiveAll set how much the client library takes into one buffer. The
@@ -36,7 +36,7 @@ var (
 type sendBuffer struct {
 	mu      sync.Mutex
 	idle    bool          // the library may have a goroutine that waits for something to send
-	wanted  bool          // somebody has the connection object, or will have it
+	wanted  bool          // a user has the connection object, or will have it
 	settled chan struct{} // closed when the buffer is large, or the library has ended
 }
 
@@ -61,19 +61,10 @@ func (b *sendBuffer) end() {
 	}
 }
 
-// Conn is the client library's connection object. It ends with the epoch. Conn does not wait for the network: the
-// first call has the library ask whether "/" exists, and waits only until the library is about to send that.
-func (e *Epoch) Conn() *zk.Conn {
-	b := &e.sendBuffer
+// want makes the buffer large as soon as that is possible. It reports whether the library must send something before that.
+func (b *sendBuffer) want() (waits bool) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.wanted = true
-	wait := b.idle && !closed(b.settled)
-	b.mu.Unlock()
-	// A goroutine that waits for something to send would take the next request into the small buffer. In all other
-	// cases owned is called before the library takes it.
-	if wait {
-		e.Go(func() { _, _, _ = e.conn.Exists("/") }) // ends with the connection object at the latest
-		<-b.settled
-	}
-	return e.conn
+	return b.idle && !closed(b.settled)
 }

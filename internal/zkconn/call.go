@@ -4,21 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
-// Call is one request under way. A request that was sent is executed, whether
-// anybody still waits for its answer or not. So a caller that gives up on a
-// call that changes something must leave the Call to the epoch's reaper.
+// Call is one request under way. A request that was sent is executed, whether or not a caller
+// still waits for its answer. So a caller that gives up on a call that changes something must
+// leave the Call to the epoch's reaper.
 type Call[T any] struct {
-	op    int32
-	about string // the path that the request is about
-	done  chan struct{}
-	val   T
-	err   error
+	request Request[T]
+	done    chan struct{}
+	val     T
+	err     error
 }
 
 // Answered reports whether the outcome is there. Then Result does not block.
@@ -32,28 +32,8 @@ func (c *Call[T]) Result() (T, error) { return c.val, c.err }
 
 // Wait waits for the call until ctx ends or the epoch is over; in these cases the outcome is
 // still to come.
-func (c *Call[T]) Wait(ctx context.Context, e *Epoch) (T, error) {
-	v, err := c.wait(ctx, e)
-	e.tried(ctx, c.op, c.about, err)
-	return v, err
-}
-
-// tried notes the outcome of a request for the caller whose context is ctx, and who may try again until that ends.
-func (e *Epoch) tried(ctx context.Context, op int32, about string, err error) {
-	var why refusal
-	switch {
-	case errors.As(err, &why):
-		if errs.Failed(ctx, op, fmt.Errorf("the last attempt: %w at %s", why, about)) {
-			e.cfg.Logger.Warn("the servers refuse a request, trying again", "path", about, "cause", why)
-		}
-	case err == nil, isOneOf(err, answers):
-		errs.Worked(ctx, op)
-	}
-}
-
-// wait is Wait, of which nobody takes note.
-func (c *Call[T]) wait(ctx context.Context, e *Epoch) (T, error) {
-	err := ErrOver
+func (c *Call[T]) Wait(ctx context.Context, e *Epoch) (v T, err error) {
+	err = ErrOver
 	select {
 	case <-c.done:
 	case <-ctx.Done():
@@ -61,14 +41,14 @@ func (c *Call[T]) wait(ctx context.Context, e *Epoch) (T, error) {
 	case <-e.over:
 	}
 	if c.Answered() { // it was answered at the last moment, or before this call
-		return c.val, c.err
+		v, err = c.val, c.err
 	}
-	var none T
-	return none, err
+	c.request.tried(ctx, e.cfg.Logger, err)
+	return v, err
 }
 
-// request is one operation, as a frame of our own.
-type request[T any] struct {
+// Request is one operation, as a frame of our own.
+type Request[T any] struct {
 	op     int32
 	about  string // a path, for people
 	body   []byte
@@ -77,19 +57,35 @@ type request[T any] struct {
 	turn   func() (body []byte, needed bool)
 }
 
-// start sends a request. If there is no connection, it does not wait for one: the call fails with ErrNotSent.
-func start[T any](e *Epoch, r request[T]) *Call[T] {
-	if e.client.unknown.has(r.op) {
-		return failed[T](errUnimplemented)
+// tried notes the outcome of a request for the caller whose context is ctx, which may try again until that ends.
+func (r *Request[T]) tried(ctx context.Context, log *slog.Logger, err error) {
+	var why refusal
+	switch {
+	case errors.As(err, &why):
+		if errs.Failed(ctx, r.op, fmt.Errorf("the last attempt: %w at %s", why, r.about)) {
+			log.Warn("the servers refuse a request, trying again", "path", r.about, "cause", why)
+		}
+	case err == nil, isOneOf(err, answers):
+		errs.Worked(ctx, r.op)
 	}
-	w := e.current()
-	if w == nil {
-		return failed[T](ErrNotSent)
+}
+
+// Start sends a request, once, and does not wait for the answer. If there is no
+// connection, it does not wait for one: the call fails with ErrNotSent.
+func Start[T any](e *Epoch, r Request[T]) *Call[T] {
+	w, err := e.current(), error(nil)
+	switch {
+	case e.unknown.has(r.op):
+		err = errUnimplemented
+	case w == nil:
+		err = ErrNotSent
+	default:
+		err = e.most.refuse(prefixSize + len(r.body))
 	}
-	if err := e.client.most.refuse(prefixSize + len(r.body)); err != nil {
+	if err != nil {
 		return failed[T](err)
 	}
-	c := &Call[T]{op: r.op, about: r.about, done: make(chan struct{})}
+	c := &Call[T]{request: r, done: make(chan struct{})}
 	w.send(&sentRequest{op: r.op, beat: r.beat, turn: r.turn, end: func(body []byte, err error) {
 		if c.err = err; err == nil {
 			c.val, c.err = r.decode(jute.Decode(body))
@@ -111,15 +107,15 @@ func failed[T any](err error) *Call[T] {
 //
 // If the outcome is unknown although the connection still stands, the answer was an error code that has no name, or one
 // that passes: the servers throttle. However often that comes, the request is sent again, with growing pauses. Many callers
-// have nobody to return an error to, and for all others ctx is the bound.
-func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
+// have no way to return an error, and for all others ctx is the bound.
+func retry[T any](ctx context.Context, e *Epoch, r Request[T]) (T, error) {
 	for lost, odd := (Pace{First: time.Millisecond}), (Pace{}); ; {
 		if err := e.Await(ctx); err != nil {
 			var none T
 			return none, err
 		}
 		at := e.Connection()
-		v, err := start(e, r).Wait(ctx, e)
+		v, err := Start(e, r).Wait(ctx, e)
 		if errors.Is(err, ErrNotSent) {
 			// The connection is lost, but Await does not know that yet. That takes moments.
 			if perr := lost.Rest(ctx, e); perr != nil {
@@ -139,6 +135,15 @@ func retry[T any](ctx context.Context, e *Epoch, r request[T]) (T, error) {
 	}
 }
 
+// Rest waits before another attempt, as long as [Pace.Next] says. It returns early, with an error, when ctx
+// or the epoch e of the last attempt ends; e may be nil. How often a session may begin is for the client.
+func (p *Pace) Rest(ctx context.Context, e *Epoch) error {
+	if d := p.Next(); d > 0 {
+		return e.Pause(ctx, d)
+	}
+	return nil
+}
+
 // Pause waits for d, or until ctx or the epoch ends. e may be nil.
 func (e *Epoch) Pause(ctx context.Context, d time.Duration) error {
 	var over <-chan struct{}
@@ -156,13 +161,3 @@ func (e *Epoch) Pause(ctx context.Context, d time.Duration) error {
 		return ErrOver
 	}
 }
-
-// TxnError is the answer to a transaction that was not applied:
-// which operation failed (-1 if that is not known), and why.
-type TxnError struct {
-	Index int
-	Err   error
-}
-
-func (e *TxnError) Error() string { return e.Err.Error() }
-func (e *TxnError) Unwrap() error { return e.Err }

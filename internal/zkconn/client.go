@@ -1,12 +1,10 @@
 package zkconn
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -16,25 +14,8 @@ import (
 
 // Client keeps one session alive at a time, and opens the next one when it ends.
 type Client struct {
-	cfg   Config
-	pace  dialPace
-	most  maxBuffer
-	names *names
-
-	granted atomic.Int64 // the session timeout that the servers granted last, a time.Duration; 0 before that
-
-	madeChroot atomic.Bool  // it has been logged
-	seen       atomic.Int64 // the greatest zxid that an answer in any of its sessions has told
-
-	identity *identity
-	unknown  unknownOps
-
-	running context.Context // ends when Stop begins
-	halt    context.CancelFunc
-	closing context.Context // ends when nothing may be tried any more to end sessions
-	giveUp  context.CancelFunc
-	runs    sync.WaitGroup // the run loop, and the goroutines that Stop waits for
-	dials   dialLog
+	shared
+	names *resolver
 
 	mu      sync.Mutex
 	state   State
@@ -46,15 +27,14 @@ type Client struct {
 
 	stale  []*staleSession // sessions of the past that are not yet ended, the oldest first
 	ending bool            // endStale runs
-
-	lasting int // how much must be done before the session may be ended: see Lasting
 }
 
-// Open starts a client; it does not wait for a connection.
-func Open(cfg Config) *Client {
-	c := newClient(cfg)
-	c.runs.Go(c.run)
-	return c
+// staleSession is a session of the past that the servers may still have.
+type staleSession struct {
+	Credentials
+	due   time.Time // when the next attempt to end it is due
+	pace  Pace
+	tries int // how many attempts there were
 }
 
 func newClient(cfg Config) *Client {
@@ -64,99 +44,50 @@ func newClient(cfg Config) *Client {
 	if cfg.Dial == nil {
 		cfg.Dial = (&net.Dialer{}).DialContext
 		if cfg.Resolve == nil {
-			cfg.Resolve = resolve
+			cfg.Resolve = net.DefaultResolver.LookupHost
 		}
 	}
-	c := &Client{cfg: cfg, identity: newIdentity(), moved: make(chan struct{}), future: newHistory()}
-	c.names = newNames(c)
-	c.dials.log = cfg.Logger
+	c := &Client{moved: make(chan struct{}), future: newHistory()}
+	c.cfg, c.dials.log = cfg, cfg.Logger
+	c.identity.draw()
 	c.running, c.halt = context.WithCancel(context.Background())
 	c.closing, c.giveUp = context.WithCancel(context.Background())
+	c.names = newResolver(&c.shared)
 	return c
 }
 
-// timeout is the session timeout that the servers granted last or, before that, the one to ask for.
-func (c *Client) timeout() time.Duration {
-	return cmp.Or(time.Duration(c.granted.Load()), c.cfg.Timeout)
-}
-
-// longestRest is about the longest pause before another session is asked for.
-const longestRest = 5 * time.Second
-
-// run opens one epoch after the other. Only one that lasted ends the growth of the pauses between them: what
-// ends a session soon may do so again, whatever it could do before, and each of them costs the servers writes.
-func (c *Client) run() {
-	for _, d := range c.cfg.Predecessors {
-		c.closeStale(d)
-	}
-	var pace Pace
-	var began time.Time
-	for n := int64(1); ; n++ {
-		if time.Since(began) >= longestRest {
-			pace = Pace{Free: 2, First: 20 * time.Millisecond, Most: longestRest}
-		}
-		sleep(pace.Next(), c.running.Done())
-		began = time.Now()
-		e, err := c.open(n)
-		if err != nil {
-			c.refuse(refusedUs, err)
-			return
-		}
-		select {
-		case <-e.over:
-			// The next epoch ends this session on the servers, which then grant to others. So it must not
-			// begin before every holder has been told, even if the goroutine that tells them is delayed.
-			<-e.told
-		case <-c.running.Done():
-			e.awaitGreeting()
-		}
-		var at *target
-		if e.Cause() == nil && e.Linked() {
-			at = e.address()
-			e.shutdown(true)
-		} else {
-			// This is not waited for: the client library can take
-			// a second to notice that its connection is gone.
-			c.runs.Go(func() { e.shutdown(false) })
-		}
-		if c.running.Err() != nil || c.Refused() != nil { // no other epoch follows
-			c.endAll(c.closing, e, at)
-			return
-		}
-		// The session was given up here, but the servers may still
-		// have it: end it there, or others wait for its timeout.
-		if dead := e.remains(); dead != nil {
-			c.closeStale(*dead)
-		} else {
-			c.ended(e.ID())
-		}
-	}
-}
-
-// open starts the client library for one epoch.
-func (c *Client) open(n int64) (*Epoch, error) {
-	e := c.newEpoch(n)
-	e.hosts = &hosts{epoch: e, quit: make(chan struct{})}
+// State is the state of the newest session.
+func (c *Client) State() State {
 	c.mu.Lock()
-	c.epoch = e
-	c.mu.Unlock()
-	_, events, err := zk.Connect(c.cfg.Servers, c.cfg.Timeout,
-		func(zc *zk.Conn) { e.conn = zc }, // before its loop starts
-		sendLittle,
-		zk.WithDialer(e.hosts.dial),
-		zk.WithHostProvider(e.hosts),
-		zk.WithLogger(zkLogger{c.cfg.Logger}),
-		zk.WithLogInfo(false),
-	)
-	if err != nil {
-		return nil, err
+	defer c.mu.Unlock()
+	return c.state
+}
+
+// Current is the newest epoch that had a session, connected or not; nil if none had.
+func (c *Client) Current() *Epoch {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.entered
+}
+
+// Refused is why the servers refuse this client for good; nil if they do not.
+func (c *Client) Refused() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.refused
+}
+
+// Subscribe begins to follow state changes, from the next one on.
+// If the client is closed already, the first change is to Closed.
+func (c *Client) Subscribe() *Subscription {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := &Subscription{From: c.state, at: c.future}
+	if c.state == Closed {
+		s.at = newHistory()
+		s.at.add(Change{To: Closed})
 	}
-	e.events = events
-	e.heartbeat()
-	if !e.ahead() {
-		e.Go(e.prove)
-	}
-	return e, nil
+	return s
 }
 
 // Epoch returns the newest epoch as soon as it has a connection. It blocks
@@ -171,7 +102,7 @@ func (c *Client) Epoch(ctx context.Context) (*Epoch, error) {
 			return nil, refused
 		case state == Closed:
 			return nil, ErrClosed
-		case state == Connected && e != nil && e.Connection() != 0 && e.Cause() == nil && e.ahead():
+		case state == Connected && e != nil && e.Linked() && e.Cause() == nil && e.ahead():
 			return e, nil // in all other cases a change is on its way, which closes moved
 		}
 		select {
@@ -185,11 +116,59 @@ func (c *Client) Epoch(ctx context.Context) (*Epoch, error) {
 	}
 }
 
-// Current is the newest epoch that had a session, connected or not; nil if none had.
-func (c *Client) Current() *Epoch {
+// WithdrawIdentity is [Epoch.WithdrawIdentity] for the newest session, if there is one.
+func (c *Client) WithdrawIdentity() (cut bool) {
+	if e := c.Current(); e != nil {
+		return e.WithdrawIdentity()
+	}
+	c.identity.withdraw()
+	return false
+}
+
+// KeepIdentityOut is [Epoch.KeepIdentityOut].
+func (c *Client) KeepIdentityOut(acl []zk.ACL) {
+	if takesIdentity(acl) {
+		c.WithdrawIdentity()
+	}
+}
+
+// enter makes s, in which epoch e found itself, the state of the client. A call for an epoch that is older
+// than the newest in a call so far is late, and is ignored. A lost epoch stays lost, and Closed is final.
+func (c *Client) enter(e *Epoch, s State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.entered
+	same := c.entered == e
+	if c.state == Closed || same && c.state == s || c.entered != nil && e.number < c.entered.number {
+		return
+	}
+	if s != Lost && e.Cause() != nil {
+		return
+	}
+	if !same && c.entered != nil && c.state != Lost {
+		c.become(Lost) // the old epoch is lost, but its own call is still on its way, and will be ignored
+	}
+	c.entered = e
+	c.become(s)
+}
+
+// become sets the state, of the epoch entered, and adds it to the history. mu is held.
+func (c *Client) become(s State) {
+	change := Change{To: s}
+	if e := c.entered; e != nil {
+		change.Epoch = e.number
+		if s != Closed || c.state != Lost {
+			change.Session = e.ID()
+		}
+	}
+	c.state = s
+	c.wake()
+	c.future = c.future.add(change)
+}
+
+// wake wakes all calls that wait for a change. mu is held.
+func (c *Client) wake() {
+	close(c.moved)
+	c.moved = make(chan struct{})
 }
 
 // refusedUs is the log message of a client that the servers refuse.
@@ -211,9 +190,23 @@ func (c *Client) refuse(what string, err error) {
 	c.cfg.Logger.Error(what, "error", err) // it may be slow, so holders are told first
 }
 
-// Refused is why the servers refuse this client for good; nil if they do not.
-func (c *Client) Refused() error {
+// Closing is how long Close tries to reach a server to end the session there.
+const Closing = 2 * time.Second
+
+// Close is Stop within the usual limit.
+func (c *Client) Close() { c.Stop(Closing) }
+
+// Stop ends the session on the servers, if one can be reached within d. Before that it waits, within the same
+// time, for what must be done while there is a session (Lasting). Then all calls that wait return ErrClosed.
+func (c *Client) Stop(d time.Duration) {
+	late := time.Now().Add(d)
+	time.AfterFunc(d, c.giveUp)
+	c.dismiss(late)
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.refused
+	if c.state != Closed {
+		c.become(Closed)
+		c.halt()
+	}
+	c.mu.Unlock()
+	c.runs.Wait()
 }

@@ -64,7 +64,7 @@ func TestNoSessionIsAskedForOnceCloseHasBegun(t *testing.T) {
 	theirs, ours := net.Pipe()
 	defer ours.Close()
 	c := newClient(Config{Timeout: 10 * time.Second})
-	w := newWire(theirs, c.newEpoch(1), "zk", time.Now().Add(10*time.Second))
+	w := newWire(theirs, &c.newTenure(1).session, nil, "zk", time.Now().Add(10*time.Second))
 	c.halt()
 	_, err := w.Write(make([]byte, 48))
 	require.ErrorIs(t, err, ErrClosed)

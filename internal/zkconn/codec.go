@@ -3,7 +3,6 @@ package zkconn
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/go-zookeeper/zk"
@@ -133,57 +132,6 @@ func texts(r *jute.Decoder) []string {
 	return all
 }
 
-// Codes of refusals that the leader writes into its history, as its final answer to the
-// request; and those of an operation that the server does not know, and of a session that is gone.
-const (
-	codeUnimplemented  = -6
-	codeNoNode         = -101
-	codeNoAuth         = -102
-	codeBadVersion     = -103
-	codeNoChildren     = -108
-	codeNodeExists     = -110
-	codeNotEmpty       = -111
-	codeSessionExpired = -112
-	codeAuthDemanded   = -124 // the client must authenticate, and has not
-	codeTooLong        = 1    // of no server: see wire.skip
-)
-
-// codes are the server's error codes that have a name in the client.
-var codes = map[int32]error{
-	codeNoNode: zk.ErrNoNode, codeNoAuth: zk.ErrNoAuth, codeBadVersion: zk.ErrBadVersion,
-	codeNoChildren: zk.ErrNoChildrenForEphemerals, codeNodeExists: zk.ErrNodeExists,
-	codeNotEmpty: zk.ErrNotEmpty, codeSessionExpired: zk.ErrSessionExpired,
-	codeUnimplemented: errUnimplemented, -8: zk.ErrBadArguments, -100: zk.ErrAPIError, -114: zk.ErrInvalidACL,
-	-115: zk.ErrAuthFailed, -118: zk.ErrSessionMoved, codeTooLong: ErrTooLong,
-}
-
-// refusal is an error code that leaves the outcome unknown: it is about the server, or passes, or nobody here knows it.
-type refusal int32
-
-var refusals = map[refusal]string{
-	-1: "system error", -2: "runtime inconsistency", -3: "data inconsistency", -5: "marshalling error", -7: "operation timeout",
-	-13: "new configuration without a quorum", -14: "reconfiguration in progress", -116: "closing", -119: "not a read-only server",
-	-120: "ephemeral node of a local session", -122: "request timeout", -125: "quota exceeded", -127: "throttled",
-}
-
-func (c refusal) Error() string {
-	if name, ok := refusals[c]; ok {
-		return name
-	}
-	return fmt.Sprintf("the server answered with error %d", int32(c))
-}
-
-// codeError is the error for a code. A code without a name leaves the outcome unknown.
-func codeError(code int32) error {
-	if code == 0 {
-		return nil
-	}
-	if err, ok := codes[code]; ok {
-		return err
-	}
-	return refusal(code)
-}
-
 // count reads the length of a vector. A negative one is an error, except that of a
 // null vector: the client library would take it for a huge one and allocate for it.
 func count(r *jute.Decoder, size int) int {
@@ -227,22 +175,4 @@ func checkReply(op int32, body []byte) error {
 		return fmt.Errorf("malformed reply to operation %d: %w", op, r.Err())
 	}
 	return nil
-}
-
-// setWatchesBody is the body of a request that sets a watch of this kind on every path. The server tells at once
-// of a node that is gone, with an event before the reply. The request names the zxid up to which the
-// caller claims to know the nodes. It is the highest there is, so that no node counts as changed since.
-func setWatchesBody(kind watchKind, paths []string) []byte {
-	b := jute.AppendInt64(nil, math.MaxInt64)
-	for _, list := range []watchKind{dataWatch, absenceWatch, childWatch} {
-		if list != kind {
-			b = jute.AppendInt32(b, 0)
-			continue
-		}
-		b = jute.AppendInt32(b, int32(len(paths)))
-		for _, p := range paths {
-			b = jute.AppendText(b, p)
-		}
-	}
-	return b
 }

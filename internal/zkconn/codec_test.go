@@ -33,7 +33,7 @@ func TestOurRequestsAreEncodedAsTheClientEncodesThem(t *testing.T) {
 	}{
 		"create":         {opCreate, create, func(c *zk.Conn) { _, _ = c.Create("/a", []byte("d"), 2, acl) }},
 		"create of nil":  {opCreate, empty, func(c *zk.Conn) { _, _ = c.Create("/a", nil, 0, acl) }},
-		"delete":         {opDelete, deleteRequest("/a").body, func(c *zk.Conn) { _ = c.Delete("/a", -1) }},
+		"delete":         {opDelete, DeleteNode("/a").body, func(c *zk.Conn) { _ = c.Delete("/a", -1) }},
 		"exists":         {opExists, readRequest("/a", false), func(c *zk.Conn) { _, _, _ = c.Exists("/a") }},
 		"exists watched": {opExists, readRequest("/a", true), func(c *zk.Conn) { _, _, _, _ = c.ExistsW("/a") }},
 		"get":            {opGetData, readRequest("/a", false), func(c *zk.Conn) { _, _, _ = c.Get("/a") }},

@@ -30,48 +30,21 @@ func (e *TLSError) Unwrap() error { return e.Err }
 type diagnosis struct {
 	text  string
 	err   error
-	where where
-	guess string // what may be behind it, for the end of the text
+	dead  bool   // no server has answered the dial
+	guess string // of a server that has closed the connection: what may be behind it, for the end of the text
 }
 
-// where is how far an attempt came.
-type where int
-
-const (
-	elsewhere where = iota
-	nowhere         // no server has answered the dial
-	shutOut         // a server accepted the connection, and closed it
-)
+func (d *diagnosis) Error() string { return d.text + d.guess }
+func (d *diagnosis) Unwrap() error { return d.err }
 
 func diagnosed(err error, format string, args ...any) error {
 	return &diagnosis{text: fmt.Sprintf(format, args...), err: err}
 }
 
-// noServer is diagnosed for an attempt that came nowhere.
+// noServer is diagnosed for a dial that no server has answered.
 func noServer(err error, format string, args ...any) error {
-	return &diagnosis{text: fmt.Sprintf(format, args...), err: err, where: nowhere}
+	return &diagnosis{text: fmt.Sprintf(format, args...), err: err, dead: true}
 }
-
-// closedEarly is the diagnosis of a server that accepted the connection, and closed it.
-func closedEarly(err error, guess string) error {
-	return &diagnosis{text: "it accepted the connection, then closed it", err: err, where: shutOut, guess: ": " + guess}
-}
-
-// whereTo is how far the attempt came that failed with err.
-func whereTo(err error) where {
-	var known *diagnosis
-	var name *net.DNSError
-	switch {
-	case errors.As(err, &known):
-		return known.where
-	case errors.As(err, &name):
-		return nowhere
-	}
-	return elsewhere
-}
-
-func (d *diagnosis) Error() string { return d.text + d.guess }
-func (d *diagnosis) Unwrap() error { return d.err }
 
 // diagnoseLookUp says why the look-up of a name failed, which has taken so long.
 func diagnoseLookUp(err error, host string, took time.Duration) error {
@@ -128,20 +101,23 @@ func diagnoseHandshake(err error, raw net.Conn, limit time.Duration) error {
 		return diagnoseTLS(err, limit)
 	case isTimeout(err):
 		return diagnosed(err, "silent: it accepted the connection and gave no answer in %v", shown(limit))
-	case isClosed(err) && secured:
-		return closedEarly(err, "is there no quorum, or has it as many connections from here as its maxClientCnxns allows?")
 	case isClosed(err):
-		return closedEarly(err, "is there no quorum, is this a port for TLS, or has it as many connections from here as its maxClientCnxns allows?")
+		port := "is this a port for TLS, "
+		if secured {
+			port = ""
+		}
+		return &diagnosis{text: "it accepted the connection, then closed it", err: err,
+			guess: ": is there no quorum, " + port + "or has it as many connections from here as its maxClientCnxns allows?"}
 	}
 	return err
 }
 
-// diagnoseLoss says why a connection that was in use ended.
-func (e *Epoch) diagnoseLoss(err error) error {
-	now := time.Now()
+// diagnoseLoss says why a connection that was in use ended. stall is why this
+// process had no answer, as far as it knows; silent is how long it had none.
+func diagnoseLoss(err error, stall string, silent time.Duration) error {
 	switch {
 	case isTimeout(err):
-		return diagnosed(err, "silent: %s", cmp.Or(e.clock.stood(now), fmt.Sprintf("no answer for %v", shown(elapsed(e.Heard(), now)))))
+		return diagnosed(err, "silent: %s", cmp.Or(stall, fmt.Sprintf("no answer for %v", shown(silent))))
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
 		return diagnosed(err, "the server closed it")
 	}
@@ -173,9 +149,9 @@ func isAlert(err error) bool {
 	return errors.As(err, &op) && op.Op == "remote error"
 }
 
+// isClosed reports whether the other side, or something on the way to it, has ended a connection.
 func isClosed(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe)
+	return isOneOf(err, []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, syscall.ECONNRESET, syscall.EPIPE})
 }
 
 // shown rounds a duration to what people want to read.

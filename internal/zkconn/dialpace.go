@@ -79,25 +79,3 @@ func (p *dialPace) slowRounds() int {
 	}
 	return p.grown
 }
-
-// sleep waits for d. It reports false if end was closed before.
-func sleep(d time.Duration, end <-chan struct{}) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-end:
-		return false
-	}
-}
-
-// closed reports whether c is closed, that is whether what it stands for is over.
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}

@@ -42,7 +42,29 @@ const (
 	xidAuth  = -4
 )
 
-const headerSize = 16 // xid, zxid, error
+const (
+	headerSize = 16 // of an answer: xid, zxid, error
+	prefixSize = 12 // of a request: what comes before its body, that is length, xid and operation
+)
+
+// led reports whether only the leader can have given the answer to a request:
+// it orders all writes, also those that it refuses, and answers syncs.
+func led(op, code int32) bool {
+	switch op {
+	case opCreate, opCreate2, opCreateContainer, opCreateTTL, opDelete, opSetData, opSetACL, opSync, opMulti:
+	default:
+		return false
+	}
+	switch code {
+	case 0, codeNoNode, codeNoAuth, codeBadVersion, codeNoChildren, codeNodeExists, codeNotEmpty:
+		return true
+	}
+	return false
+}
+
+// stored reports whether an answer comes from a transaction that a quorum has stored. A
+// sync is none, and servers may refuse access by what they know themselves.
+func stored(op, code int32) bool { return op != opSync && code != codeNoAuth && led(op, code) }
 
 // requestHeader is the body of a request that has no fields.
 func requestHeader(xid, op int32) []byte { return jute.AppendInt32(jute.AppendInt32(nil, xid), op) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"time"
 )
 
@@ -20,7 +21,9 @@ import (
 // The fields are used by the client library's loop alone.
 type hosts struct {
 	epoch *Epoch
-	quit  chan struct{} // closed when the client library has been told to end
+	names *resolver
+	owner owner         // of the connections
+	quit  chan struct{} // closed when the client library was asked to end
 
 	round []target // what this round has still to try
 	size  int      // how many addresses there are to try in a round
@@ -38,7 +41,7 @@ func (h *hosts) Len() int { return len(h.epoch.cfg.Servers) }
 // place where the library looks, while it dials, whether it was closed. So it is true only after shutdown has closed quit.
 func (h *hosts) Next() (string, bool) {
 	if len(h.round) == 0 {
-		return h.epoch.cfg.Servers[0], closed(h.quit) // dial begins a round, and dials nobody
+		return h.epoch.cfg.Servers[0], closed(h.quit) // dial begins a round, and dials no server
 	}
 	return h.round[0].server, closed(h.quit)
 }
@@ -47,7 +50,7 @@ func (h *hosts) Next() (string, bool) {
 func (h *hosts) Connected() { h.round = nil }
 
 // errRound is what the client library hears of a dial that has only begun a round. It calls Next again,
-// which tells it the server that will be dialled.
+// which returns the server that will be dialled.
 var errRound = errors.New("a round of attempts begins")
 
 // dial is the client library's Dialer. It runs in the library's own loop, which holds no lock then.
@@ -73,19 +76,17 @@ func (h *hosts) dial(string, string, time.Duration) (net.Conn, error) {
 // dialled last comes last: it is the one that was just lost, or has just failed.
 func (h *hosts) begin() error {
 	e := h.epoch
-	e.client.pace.round()
-	round, err := e.client.names.find(e, h.limit())
+	e.pace.round()
+	round, err := h.names.find(e.alive.Done(), h.limit())
 	if len(round) == 0 {
 		h.size = h.Len()
 		h.pause()
 		return err
 	}
 	rand.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
-	for i := range round[:len(round)-1] {
-		if end := len(round) - 1; round[i].address == h.last.address {
-			round[i], round[end] = round[end], round[i]
-			break
-		}
+	if i := slices.IndexFunc(round, func(t target) bool { return t.address == h.last.address }); i >= 0 {
+		end := len(round) - 1
+		round[i], round[end] = round[end], round[i]
 	}
 	left := map[string]int{}
 	for _, t := range round {
@@ -96,15 +97,15 @@ func (h *hosts) begin() error {
 		round[i].more = left[t.server] > 0
 	}
 	h.round, h.size = round, max(len(round), h.Len()) // a server whose address is not known yet counts as one
-	e.client.dials.round(round, h.size)
+	e.dials.round(round, h.size)
 	return errRound
 }
 
 // pause waits for the back-off before another attempt.
 func (h *hosts) pause() {
-	c := h.epoch.client
-	if d := c.pace.delay(h.size, c.timeout()); d > 0 {
-		sleep(d, h.epoch.alive.Done())
+	e := h.epoch
+	if d := e.pace.delay(h.size, e.timeout()); d > 0 {
+		sleep(d, e.alive.Done())
 	}
 }
 
@@ -112,32 +113,32 @@ func (h *hosts) pause() {
 // attempts of one round must not take longer together than the session lives. But a link that was
 // slow before is slow: there a shorter limit would only waste the time, up to a third of the session timeout.
 func (h *hosts) limit() time.Duration {
-	c, n := h.epoch.client, max(h.size, h.Len())
-	if h.epoch.ID() == 0 {
-		return attemptLimit(c.timeout(), n, c.pace.slowRounds(), mostAttempt(c.timeout()))
+	e, n := h.epoch, max(h.size, h.Len())
+	if e.ID() == 0 {
+		return attemptLimit(e.timeout(), n, e.pace.slowRounds(), mostAttempt(e.timeout()))
 	}
-	remaining, trip := h.epoch.clock.outlook()
-	limit := attemptLimit(c.timeout(), n, c.pace.slowRounds(), remaining/time.Duration(n))
-	return max(limit, min(3*trip/2, c.timeout()/3))
+	remaining, trip := e.outlook()
+	limit := attemptLimit(e.timeout(), n, e.pace.slowRounds(), remaining/time.Duration(n))
+	return max(limit, min(3*trip/2, e.timeout()/3))
 }
 
 // attempt dials t, with limit for each step.
 func (h *hosts) attempt(t target, limit time.Duration) (net.Conn, error) {
 	e := h.epoch
-	e.client.dials.trying(t.String(), "dialing "+t.String()+": no answer for", time.Now())
+	e.dials.trying(t.String(), "dialing "+t.String()+": no answer for", time.Now())
 	began := time.Now()
-	raw, err := e.client.dial(e.alive, t, limit)
+	raw, err := e.dial(e.alive, t, limit)
 	if err != nil {
 		if time.Since(began) >= limit { // whatever the dialer says
-			e.client.pace.tooLate()
+			e.pace.tooLate()
 		}
 		if e.alive.Err() == nil { // else the end of the epoch may be why it failed
-			e.client.dials.failed(t, diagnoseDial(err, limit))
+			e.dials.failed(t, diagnoseDial(err, limit))
 		}
 		return nil, err
 	}
-	e.client.dials.trying(t.String(), "connected to "+t.String()+": no answer for", time.Now())
-	w := newWire(raw, e, t.String(), time.Now().Add(limit))
+	e.dials.trying(t.String(), "connected to "+t.String()+": no answer for", time.Now())
+	w := newWire(raw, &e.session, h.owner, t.String(), time.Now().Add(limit))
 	w.target, w.limit = t, limit
 	e.mu.Lock()
 	previous := e.dialled
@@ -155,16 +156,16 @@ func (h *hosts) attempt(t target, limit time.Duration) (net.Conn, error) {
 }
 
 // dial connects to t, with TLS if the configuration wants that. Each of the two steps has limit.
-func (c *Client) dial(ctx context.Context, t target, limit time.Duration) (net.Conn, error) {
+func (s *shared) dial(ctx context.Context, t target, limit time.Duration) (net.Conn, error) {
 	dialing, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	raw, err := c.cfg.Dial(dialing, "tcp", t.address)
-	if err != nil || c.cfg.Secure == nil {
+	raw, err := s.cfg.Dial(dialing, "tcp", t.address)
+	if err != nil || s.cfg.Secure == nil {
 		return raw, err
 	}
 	securing, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	conn, err := c.cfg.Secure(securing, raw, t.host())
+	conn, err := s.cfg.Secure(securing, raw, t.host())
 	if err != nil {
 		raw.Close()
 	}

@@ -1,29 +1,30 @@
 package zkconn
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// leaseClock answers the one question that a holder must be able to
-// answer without asking a server: can the session still be alive?
+// leaseClock answers the one question that a holder must be able to answer without asking a server: can the session
+// still be alive?
 //
-// The servers count the session timeout T from the moment at which they receive something. They
-// cannot have received a request before it was sent. So the reply to a request that was sent at s
-// proves that the session is alive until s+T at least. The time at which the reply arrived proves
-// nothing more: if the way back is slow, "last heard + T" ends after the servers' own deadline.
-// Watch events prove nothing either, because the servers send them without having heard from us.
+// The servers count the session timeout T from the moment at which they receive something. They cannot have received a
+// request before it was sent. So the reply to a request that was sent at s proves that the session is alive until s+T at
+// least. The time at which the reply arrived proves nothing more: if the way back is slow, "last heard + T" ends after the
+// servers' own deadline. Watch events prove nothing either: the servers send them without having heard from us.
 //
-// "The servers" means the leader here, and most clients talk to a follower. A follower answers pings
-// and reads by itself, and goes on doing so for seconds after it was cut off from the leader. In that
-// time the leader expires the session (measured on a real ensemble: two holders for nine seconds).
+// "The servers" means the leader here, and most clients talk to a follower. A follower that was cut off from the leader
+// answers pings and reads for seconds. In that time the leader expires the session (measured on a real ensemble: two
+// holders for nine seconds).
 //
-// What the leader knows comes in reports. Every half tick the leader pings its followers, and each
-// follower answers with a report of the sessions that it has heard from since its last report. These pings
-// and reports, our requests that the leader must answer (writes and syncs), and its answers to them go
-// through one channel, in order. So take two such requests, the second sent after the first was answered:
+// What the leader knows comes in reports. Every half tick it pings its followers, and each follower answers with the
+// sessions that it has heard from since its last report. These pings and reports, our requests that the leader must answer
+// (writes and syncs), and its answers to them go through one channel, in order. So take two such requests, the second sent
+// after the first was answered:
 //
 //   - What the leader sent before the first answer, its last
 //     ping included, reached the follower before that answer.
@@ -33,43 +34,96 @@ import (
 // That ping was sent half a tick before the first request, or later. T is at least
 // two ticks, so lag = T/4 is half a tick or more. provenBy draws the conclusion.
 //
-// One answer alone proves nothing. The first request after a time in which a follower was out of
-// touch may reach the leader before a report does, and the leader may expire the session in between.
+// One answer alone proves nothing: the first request after a time in which a follower was out of touch may reach the
+// leader before a report does, and the leader may expire the session in between.
 //
 // A margin is subtracted from T, for clocks that drift and for timers that run late.
 //
-// To want proof and to depend on it are two things. Whoever may be granted next wants proof: from then
-// on heartbeats fetch it. If it is not there yet, nothing is lost, because nothing is held. Whoever
-// holds depends on proof, and can begin to depend only while there is proof (depend). So there is never
-// a lease without proof, and a session is never given up for lack of a proof that nobody had asked for.
+// To want proof and to depend on it are two things. A ticket that may be granted next wants proof: from then on
+// heartbeats fetch it. If it does not come in time nothing is lost, because nothing is held. A holder depends on
+// proof, and can begin to depend only while there is proof. So there is never a lease without proof, and a session
+// is never given up for lack of a proof that nothing had asked for.
 type leaseClock struct {
 	mu sync.Mutex
 	standing
-	shown   atomic.Pointer[standing] // a copy, for valid; unlock keeps it the same
+	shown   atomic.Pointer[standing] // a copy, for Valid; unlock keeps it the same
 	beats   time.Duration            // the greatest interval of heartbeats
 	recent  []answeredRequest        // requests that a later one may prove, in the order of their answers
 	trip    time.Duration            // how long the newest one took to be answered
-	ledTrip time.Duration            // how long the newest one took that the leader answered: mostly longer, since it is further away
+	ledTrip time.Duration            // how long the newest one took that the leader answered: it may be further away
 	hurried time.Time                // when advance asked for a heartbeat at once
-	more    chan struct{}            // closed by the next answer; nil while nobody waits for that
+	more    chan struct{}            // closed by the next answer; nil while no call waits for that
 	due     time.Time                // when the next heartbeat wakes; zero if none does
 	pause   pause                    // the longest one since heard, as far as heartbeats have shown
 	fire    func()                   // called once, without mu, when the proof runs out
+	wanted  chan struct{}            // holds a value when the next heartbeat may be urgent: see wake
+	ended   <-chan struct{}          // closed at the end of the epoch
 }
 
-// margin is what is taken off the session timeout: a twentieth, at least 10 ms.
-func margin(timeout time.Duration) time.Duration {
-	return max(timeout/20, 10*time.Millisecond)
+// standing is what decides how long the session still counts as alive.
+type standing struct {
+	span   time.Duration // how long an answer proves the session alive; those that depend on leader proof need that, too
+	held   time.Duration // how long after it the session ends for those that depend on proof
+	term   time.Duration // how long leader proof lasts, from proved on
+	lag    time.Duration // half a tick or more: see above
+	heard  time.Time     // send time of the newest acknowledged request
+	proved time.Time     // the leader is known to have counted the session as alive then, or later
+	wants  int           // how many want proof: heartbeats fetch it for them
+	since  time.Time     // when the first of them began, or the last dependence ended
+	needs  int           // how many depend on proof; each of them is one of wants, too
+	over   bool          // final: a late reply cannot revive a lost lease
+	timer  *time.Timer   // runs check; nil before the first connection
 }
 
-// leaseSpan is how long one acknowledged request proves a session alive.
+// unlock unlocks mu, after it has shown to Valid what has changed.
+func (c *leaseClock) unlock() {
+	if shown := c.shown.Load(); shown == nil || *shown != c.standing {
+		s := c.standing
+		c.shown.Store(&s)
+	}
+	c.mu.Unlock()
+}
+
+// Valid reports whether the session can be proved alive at this instant. Every hand-over asks, so it takes no lock. It
+// compares the clock with shown, so it is false from the right instant on even if the timer that ends the epoch fires late.
+func (c *leaseClock) Valid() bool { return c.ValidAt(time.Now()) }
+
+// ValidAt is Valid for a caller that has just read the time, which is much of the cost of a local hand-over.
+func (c *leaseClock) ValidAt(now time.Time) bool {
+	s := c.shown.Load()
+	return s != nil && !s.over && s.timer != nil && s.left(now) > 0
+}
+
+// Expires is when the session can no longer be proved alive if no server answers any more; zero if it cannot now.
+func (c *leaseClock) Expires() time.Time {
+	if s, now := c.shown.Load(), time.Now(); s != nil && !s.over && s.timer != nil {
+		if left := s.left(now); left > 0 {
+			return now.Add(left)
+		}
+	}
+	return time.Time{}
+}
+
+// Heard is when the newest request was sent that the servers have answered; zero before the first answer.
+func (c *leaseClock) Heard() time.Time {
+	if s := c.shown.Load(); s != nil {
+		return s.heard
+	}
+	return time.Time{}
+}
+
+// leaseSpan is how long one acknowledged request proves a session alive: the
+// timeout without a margin of a twentieth, at least 10 ms, or a fraction of it.
 func leaseSpan(timeout time.Duration, fraction float64) time.Duration {
-	span := timeout - margin(timeout)
-	if fraction > 0 && fraction < 1 {
+	span := timeout - max(timeout/20, 10*time.Millisecond)
+	if shortens(fraction) {
 		span = min(span, time.Duration(float64(timeout)*fraction))
 	}
 	return max(span, 0)
 }
+
+// shortens reports whether a lease fraction ends leases before the session timeout does.
+func shortens(fraction float64) bool { return fraction > 0 && fraction < 1 }
 
 // A leader that is cut off from its followers answers until it steps down. They notice after the sync limit, elect
 // another, and that one gives each session its whole timeout T again. The old leader answers for up to one and a half ticks
@@ -98,9 +152,8 @@ func heldSpan(timeout time.Duration) time.Duration {
 	return leaseSpan(timeout, 0) - deposedFor
 }
 
-// start notes a new connection: the handshake that was sent at sent was answered.
-// The leader takes part in every handshake, so that is proof by itself. The
-// leader may shrink the timeout, so the new span counts from here on.
+// start notes a new connection: the handshake that was sent at sent was answered. The leader takes part in every
+// handshake, so that is proof by itself. The leader may shrink the timeout, so the new span counts from here on.
 func (c *leaseClock) start(sent time.Time, timeout time.Duration, fraction float64) {
 	c.mu.Lock()
 	defer c.unlock()
@@ -109,29 +162,26 @@ func (c *leaseClock) start(sent time.Time, timeout time.Duration, fraction float
 	}
 	now := time.Now()
 	c.heard, c.proved, c.recent = sent, sent, []answeredRequest{{sent, now, true}}
-	c.span, c.term, c.lag = leaseSpan(timeout, fraction), leaseSpan(timeout, 0), timeout/4
-	c.held = heldSpan(timeout)
+	c.span, c.term, c.lag, c.held = leaseSpan(timeout, fraction), leaseSpan(timeout, 0), timeout/4, heldSpan(timeout)
 	c.beats, c.trip, c.ledTrip = timeout/beatsPerTimeout, now.Sub(sent), now.Sub(sent)
-	c.tell()
+	c.news()
 	if c.timer == nil {
-		c.timer = time.AfterFunc(c.left(time.Now()), c.check)
+		c.timer = time.AfterFunc(c.left(now), c.check)
 		return
 	}
-	// A shorter span may end before the timer that runs.
-	c.timer.Reset(max(c.left(time.Now()), 0))
+	c.timer.Reset(max(c.left(now), 0)) // a shorter span may end before the timer that runs
 }
 
-// advance notes that the request that was sent at sent was acknowledged; led says that
-// the leader had to take part. It reports whether a heartbeat at once would be worth
-// it: somebody wants proof, and the heartbeat would prove what is not proved yet.
-func (c *leaseClock) advance(sent time.Time, led bool) (hurry bool) {
+// advance notes that the request that was sent at sent was acknowledged; led means that the leader had to take
+// part. It asks for a heartbeat at once if proof is wanted, and the heartbeat would prove what is not proved yet.
+func (c *leaseClock) advance(sent time.Time, led bool) {
 	c.mu.Lock()
 	defer c.unlock()
 	now := time.Now()
 	// An answer that comes too late proves nothing: the session
 	// counts as lost already, even if the timer has not fired.
 	if c.over || c.left(now) <= 0 {
-		return false
+		return
 	}
 	if sent.After(c.heard) {
 		c.heard, c.trip = sent, now.Sub(sent)
@@ -142,13 +192,12 @@ func (c *leaseClock) advance(sent time.Time, led bool) (hurry bool) {
 			c.proved = p
 		}
 	}
-	c.tell()
+	c.news()
 	c.note(answeredRequest{sent, now, led})
-	if !led || c.wants == 0 || now.Sub(c.hurried) < c.interval() || !c.worthwhile(now) {
-		return false
+	if led && c.wants > 0 && now.Sub(c.hurried) >= c.interval() && c.worthwhile(now) {
+		c.hurried = now // otherwise, on a link where all answers are late, each answer would lead to another request, for ever
+		c.wake()
 	}
-	c.hurried = now // otherwise, on a link where all answers are late, each answer would lead to another request, for ever
-	return true
 }
 
 // answeredRequest is a request that was answered.
@@ -207,24 +256,41 @@ func (c *leaseClock) worthwhile(now time.Time) bool {
 	return c.short(now) && c.term-elapsed(c.provenBy(now), now) >= c.enough()
 }
 
-// short reports whether the proof may run out before the answer to the next heartbeat but one. Mostly two heartbeats make a
-// proof: the second shows what the first has brought about. With one interval less, the second answer
-// would come at the instant at which the proof ends.
+// short reports whether the proof may run out before the answer to the next heartbeat but one: of two heartbeats the
+// second shows what the first has brought about. With one interval less, its answer would come as the proof ends.
 func (c *leaseClock) short(now time.Time) bool { return c.proof(now) < c.enough()+c.interval() }
 
 // enough is how much of the proof must remain if heartbeats, an
 // interval apart, begin only now: they bring the next proof in time.
 func (c *leaseClock) enough() time.Duration { return min(c.lag, 4*max(c.trip, c.ledTrip)+c.interval()) }
 
-// tell wakes all who wait for proof. mu is held.
-func (c *leaseClock) tell() {
+// news wakes all calls that wait for proof. mu is held.
+func (c *leaseClock) news() {
 	if c.more != nil {
 		close(c.more)
 		c.more = nil
 	}
 }
 
-// require counts one more who wants proof, until unrequire. It reports whether nobody wanted any before.
+// wake makes the next heartbeat come at once, if that is of use (urgent).
+func (c *leaseClock) wake() {
+	select {
+	case c.wanted <- struct{}{}:
+	default: // it has been woken already
+	}
+}
+
+// RequireLeaderProof makes the epoch ask, until end is called, for proof that the leader counts the session as alive. A
+// ticket that may be granted next calls it, so that the proof is there in time. If no proof comes for a little longer
+// than one would last, the epoch ends. The heartbeats that ask serve all callers. end may be called more than once.
+func (c *leaseClock) RequireLeaderProof() (end func()) {
+	if c.require() {
+		c.wake()
+	}
+	return sync.OnceFunc(c.unrequire)
+}
+
+// require counts one more that wants proof, until unrequire. It reports whether it is the first.
 func (c *leaseClock) require() (first bool) {
 	c.mu.Lock()
 	defer c.unlock()
@@ -242,7 +308,46 @@ func (c *leaseClock) unrequire() {
 	c.wants--
 }
 
-// depend counts one more who depends on proof, until undepend, and reports true, if there is proof.
+// Depend waits until there is such proof. From then on, until end is called, the epoch ends as soon as there is no proof
+// any more. Every hold needs this. If there is proof, Depend asks nothing of the servers; otherwise it usually takes one
+// round trip. end may be called more than once.
+func (c *leaseClock) Depend(ctx context.Context) (end func(), err error) {
+	unrequire := c.RequireLeaderProof()
+	for {
+		ok, more := c.depend()
+		if ok {
+			return c.dependent(unrequire), nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			unrequire()
+			return nil, context.Cause(ctx)
+		case <-c.ended:
+			unrequire()
+			return nil, ErrOver
+		}
+	}
+}
+
+// Inherit is Depend for a hold that takes the place of one that depends already. So there is nothing to wait for.
+func (c *leaseClock) Inherit() (end func()) {
+	unrequire := c.RequireLeaderProof()
+	c.mu.Lock()
+	defer c.unlock()
+	c.needs++
+	return c.dependent(unrequire)
+}
+
+// dependent returns the end of a dependence, which also ends the asking for proof.
+func (c *leaseClock) dependent(unrequire func()) (end func()) {
+	return sync.OnceFunc(func() {
+		c.undepend()
+		unrequire()
+	})
+}
+
+// depend counts one more that depends on proof, until undepend, and reports true, if there is proof.
 // Otherwise it returns a channel that is closed by the next answer. Its caller must want proof already.
 //
 // A lease that is granted must not be lost at once. So one of two must be true: enough of the proof
@@ -263,23 +368,16 @@ func (c *leaseClock) depend() (ok bool, more <-chan struct{}) {
 	return false, c.more
 }
 
-// inherit is depend without a look for proof: its caller takes over from one that depends already.
-func (c *leaseClock) inherit() {
-	c.mu.Lock()
-	defer c.unlock()
-	c.needs++
-}
-
-// undepend undoes depend. Its caller may go on to want proof, until unrequire.
+// undepend undoes depend.
 func (c *leaseClock) undepend() {
 	c.mu.Lock()
 	defer c.unlock()
 	if c.needs--; c.needs == 0 {
-		c.since = time.Now() // those who still only want proof may wait the full time for it: see left
+		c.since = time.Now() // those that still only want proof may wait the full time for it: see left
 	}
 }
 
-// beat reports whether anybody wants proof, and the interval of the heartbeats that fetch it.
+// beat reports whether proof is wanted, and the interval of the heartbeats that fetch it.
 func (c *leaseClock) beat() (required bool, interval time.Duration) {
 	c.mu.Lock()
 	defer c.unlock()
@@ -309,10 +407,9 @@ var beatsPerTimeout time.Duration = 16
 // leastBeat is the least interval, for very short session timeouts.
 const leastBeat = 5 * time.Millisecond
 
-// left is how long the session still counts as alive. While somebody depends on
-// proof, the session ends when the proof runs out. While somebody only wants proof,
-// the session goes on without it for a term and a lag, counted from the time at which
-// the wait began: over the slowest link that is good enough, proof takes no longer.
+// left is how long the session still counts as alive. While a hold depends on proof, the session ends when the proof
+// runs out. While proof is only wanted, the session goes on without it for a term and a lag, counted from the time at
+// which the wait began: over the slowest link that is good enough, proof takes no longer.
 func (c *standing) left(now time.Time) time.Duration {
 	left := c.span - elapsed(c.heard, now)
 	switch {
@@ -327,7 +424,7 @@ func (c *standing) left(now time.Time) time.Duration {
 // proof is how long the proof that the leader has counted the session still lasts.
 func (c *standing) proof(now time.Time) time.Duration { return c.term - elapsed(c.proved, now) }
 
-// dependable is how long a caller that depends on proof may rely on what is known now.
+// dependable is how long a hold that depends on proof may rely on what is known now.
 func (c *standing) dependable(now time.Time) time.Duration {
 	return min(c.proof(now), c.held-elapsed(c.heard, now))
 }
@@ -338,29 +435,27 @@ func elapsed(then, now time.Time) time.Duration {
 	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)))
 }
 
-// check runs when the timer fires. The timer is not moved by every reply, so check looks how
+// check runs when the timer fires. The timer is not moved by every reply, so check computes how
 // long the session still counts as alive, and sets the timer again if there is time left.
 func (c *leaseClock) check() {
 	c.mu.Lock()
-	if c.over {
-		c.unlock()
-		return
-	}
-	if left := c.left(time.Now()); left > 0 {
+	left := c.left(time.Now())
+	switch {
+	case c.over:
+	case left > 0:
 		c.timer.Reset(left)
-		c.unlock()
-		return
+	default:
+		c.over = true
+		defer c.fire()
 	}
-	c.over = true
 	c.unlock()
-	c.fire()
 }
 
 // outlook is how long the session still counts as alive if nothing is
 // answered, and how long the newest request took to be answered.
 func (c *leaseClock) outlook() (remaining, trip time.Duration) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	return c.left(time.Now()), c.trip
 }
 
@@ -372,4 +467,67 @@ func (c *leaseClock) stop() {
 	if c.timer != nil {
 		c.timer.Stop()
 	}
+}
+
+// pause is a time in which this process did not run. A heartbeat that wakes late shows one. So it is known only
+// while heartbeats are needed, and may have lasted up to the interval of two of them longer.
+type pause struct {
+	until     time.Time
+	d         time.Duration
+	suspended bool // only the wall clock has counted it: the machine slept, or its clock was set forward
+}
+
+// plan notes that the next heartbeat wakes at due; zero if none does.
+func (c *leaseClock) plan(due time.Time) {
+	c.mu.Lock()
+	defer c.unlock()
+	c.pause = c.longest(time.Now())
+	c.due = due
+}
+
+// longest is the longest pause since the newest answered request was sent. mu is held.
+func (c *leaseClock) longest(now time.Time) pause {
+	late := pause{until: now}
+	if !c.due.IsZero() {
+		late.d = elapsed(c.due, now)
+		late.suspended = late.d > 2*now.Sub(c.due)
+	}
+	if c.pause.d > late.d && c.pause.until.After(c.heard) {
+		return c.pause
+	}
+	return late
+}
+
+// stood reports how long this process stood still, if that was for at least half of the time in which
+// nothing was answered, and thus is why; "" otherwise. mu is held.
+func (c *leaseClock) stood(now time.Time) string {
+	p := c.longest(now)
+	switch {
+	case 2*p.d < elapsed(c.heard, now) || p.d <= 0:
+		return ""
+	case p.suspended:
+		return fmt.Sprintf("this machine was suspended, or its clock set forward, for at least %v", shown(p.d))
+	}
+	return fmt.Sprintf("this process stood still for at least %v", shown(p.d))
+}
+
+// stall is stood, with a lock.
+func (c *leaseClock) stall() string {
+	c.mu.Lock()
+	defer c.unlock()
+	return c.stood(time.Now())
+}
+
+// silence is why the session cannot be proved alive any more.
+func (c *leaseClock) silence(now time.Time) string {
+	c.mu.Lock()
+	defer c.unlock()
+	silent, stood := elapsed(c.heard, now), c.stood(now)
+	switch {
+	case stood != "":
+		return stood
+	case silent >= min(c.lag, c.span):
+		return fmt.Sprintf("no server answered for %v", shown(silent))
+	}
+	return fmt.Sprintf("a server answered, but their leader confirmed nothing for %v", shown(elapsed(c.proved, now)))
 }

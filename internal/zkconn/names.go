@@ -1,7 +1,6 @@
 package zkconn
 
 import (
-	"context"
 	"net"
 	"net/netip"
 	"slices"
@@ -10,51 +9,29 @@ import (
 	"time"
 )
 
-// target is one address of one server.
-type target struct {
-	server  string // host:port, as in the connect string
-	address string // host:port to be dialled: the server, with an address in place of its name
-	more    bool   // this round will try another address of the server later
-}
-
-// host is the name that a certificate must have.
-func (t target) host() string {
-	host, _, _ := net.SplitHostPort(t.server)
-	return host
-}
-
-// String is what people are shown.
-func (t target) String() string {
-	if t.address == t.server || t.address == "" {
-		return t.server
-	}
-	host, _, _ := net.SplitHostPort(t.address)
-	return t.server + " (" + host + ")"
-}
-
-// names finds the addresses of the servers of one client, for all its epochs. A name may have several: that of
+// resolver finds the addresses of the servers of one client, for all its epochs. A name may have several: that of
 // a headless service has one for each of its servers. Each round of attempts looks all names up anew. A look-up has
 // no limit of its own, and goes on while other servers are dialled: a slow name server delays
 // attempts, and must not make them fail. If it fails, the addresses of the last look-up still count.
-type names struct {
-	client  *Client
+type resolver struct {
+	*shared
 	servers []string // without duplicates
 
 	mu    sync.Mutex
-	known map[string][]string  // the addresses of each server
+	found map[string][]string  // the addresses of each server
 	since map[string]time.Time // when the look-ups that run have begun
 	err   error                // of the newest look-up that failed
 	news  chan struct{}        // closed and replaced when a look-up has ended
 }
 
-func newNames(c *Client) *names {
-	n := &names{client: c, known: map[string][]string{}, since: map[string]time.Time{}, news: make(chan struct{})}
-	for _, s := range c.cfg.Servers {
+func newResolver(s *shared) *resolver {
+	n := &resolver{shared: s, found: map[string][]string{}, since: map[string]time.Time{}, news: make(chan struct{})}
+	for _, s := range n.cfg.Servers {
 		if !slices.Contains(n.servers, s) {
 			n.servers = append(n.servers, s)
 		}
-		if c.cfg.Resolve == nil || numeric(s) {
-			n.known[s] = []string{s}
+		if n.cfg.Resolve == nil || numeric(s) {
+			n.found[s] = []string{s}
 		}
 	}
 	return n
@@ -67,16 +44,16 @@ func numeric(server string) bool {
 	return err == nil
 }
 
-// all are the addresses that are known.
-func (n *names) all() []target {
+// known are the addresses that are known.
+func (n *resolver) known() []target {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.targets()
+	return n.addresses()
 }
 
-func (n *names) targets() (all []target) {
+func (n *resolver) addresses() (all []target) {
 	for _, s := range n.servers {
-		for _, a := range n.known[s] {
+		for _, a := range n.found[s] {
 			all = append(all, target{server: s, address: a})
 		}
 	}
@@ -84,14 +61,14 @@ func (n *names) targets() (all []target) {
 }
 
 // find looks all names up. It waits until each has been answered or, if there is an address to begin with, for patience
-// at most. It returns early, with an error, at the end of the epoch. If it finds none at all, there is always an error, which says why.
-func (n *names) find(e *Epoch, patience time.Duration) ([]target, error) {
-	n.begin(e)
+// at most. It returns early, with an error, when end is closed. If it finds none at all, there is always an error, which says why.
+func (n *resolver) find(end <-chan struct{}, patience time.Duration) ([]target, error) {
+	n.begin()
 	patient := time.NewTimer(patience)
 	defer patient.Stop()
 	for late := false; ; {
 		n.mu.Lock()
-		all, waiting, since, news, err := n.targets(), n.waiting(), n.oldest(), n.news, n.err
+		all, waiting, since, news, err := n.addresses(), n.waiting(), n.oldest(), n.news, n.err
 		n.mu.Unlock()
 		switch {
 		case len(waiting) == 0 && len(all) == 0 && err == nil:
@@ -99,29 +76,29 @@ func (n *names) find(e *Epoch, patience time.Duration) ([]target, error) {
 		case len(waiting) == 0, late && len(all) > 0:
 			return all, err
 		}
-		n.client.dials.trying("", "looking up "+strings.Join(waiting, ", ")+" takes", since)
+		n.dials.trying("", "looking up "+strings.Join(waiting, ", ")+" takes", since)
 		select {
 		case <-news:
 		case <-patient.C:
 			late = true
-		case <-e.alive.Done():
+		case <-end:
 			return nil, ErrOver
 		}
 	}
 }
 
 // waiting are the names whose look-ups run. mu is held, as in oldest.
-func (n *names) waiting() (hosts []string) {
+func (n *resolver) waiting() (slow []string) {
 	for _, s := range n.servers {
 		if _, runs := n.since[s]; runs {
-			hosts = append(hosts, target{server: s}.host())
+			slow = append(slow, target{server: s}.host())
 		}
 	}
-	return hosts
+	return slow
 }
 
 // oldest is when the first of the look-ups that run has begun.
-func (n *names) oldest() (first time.Time) {
+func (n *resolver) oldest() (first time.Time) {
 	for _, t := range n.since {
 		if first.IsZero() || t.Before(first) {
 			first = t
@@ -131,8 +108,8 @@ func (n *names) oldest() (first time.Time) {
 }
 
 // begin starts a look-up of each name, unless one runs.
-func (n *names) begin(e *Epoch) {
-	if n.client.cfg.Resolve == nil {
+func (n *resolver) begin() {
+	if n.cfg.Resolve == nil {
 		return
 	}
 	n.mu.Lock()
@@ -142,20 +119,20 @@ func (n *names) begin(e *Epoch) {
 			continue
 		}
 		began := time.Now()
-		if e.Go(func() { n.lookUp(s, began) }) { // false once Close has begun; then no answer is of use
+		if n.Go(func() { n.lookUp(s, began) }) { // false once Close has begun; then no answer is of use
 			n.since[s] = began
 		}
 	}
 }
 
 // lookUp looks one name up.
-func (n *names) lookUp(server string, began time.Time) {
-	ctx := n.client.running
+func (n *resolver) lookUp(server string, began time.Time) {
+	ctx := n.running
 	host, port, _ := net.SplitHostPort(server)
-	found, err := n.client.cfg.Resolve(ctx, host)
+	list, err := n.cfg.Resolve(ctx, host)
 	took := time.Since(began)
 	var addresses []string
-	for _, a := range found {
+	for _, a := range list {
 		if a = net.JoinHostPort(a, port); !slices.Contains(addresses, a) {
 			addresses = append(addresses, a)
 		}
@@ -167,19 +144,14 @@ func (n *names) lookUp(server string, began time.Time) {
 		err = diagnoseLookUp(err, host, took)
 	}
 	if ctx.Err() == nil { // else the end of the client is why it failed
-		n.client.dials.lookedUp(server, took, err)
+		n.dials.lookedUp(server, took, err)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.err = err; err == nil {
-		n.known[server] = addresses
+		n.found[server] = addresses
 	}
 	delete(n.since, server)
 	close(n.news)
 	n.news = make(chan struct{})
-}
-
-// resolve is how names are looked up where the configuration says nothing else: as the standard library does.
-func resolve(ctx context.Context, host string) ([]string, error) {
-	return net.DefaultResolver.LookupHost(ctx, host)
 }

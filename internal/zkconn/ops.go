@@ -21,11 +21,9 @@ type Listing struct {
 	Stat  *zk.Stat
 }
 
-func childrenRequest(path string) request[Listing] {
-	return request[Listing]{
-		op: opGetChildren2, about: path, body: readRequest(path, false),
-		decode: decodeListing,
-	}
+// ListChildren is the request for the children of path.
+func ListChildren(path string) Request[Listing] {
+	return Request[Listing]{op: opGetChildren2, about: path, body: readRequest(path, false), decode: decodeListing}
 }
 
 func decodeListing(r *jute.Decoder) (Listing, error) {
@@ -35,26 +33,25 @@ func decodeListing(r *jute.Decoder) (Listing, error) {
 
 // Children lists the children of path.
 func (e *Epoch) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
-	l, err := retry(ctx, e, childrenRequest(path))
+	l, err := retry(ctx, e, ListChildren(path))
 	return l.Names, l.Stat, err
 }
 
+// ReadStat is the request for the Stat of the node at path.
+func ReadStat(path string) Request[*zk.Stat] {
+	return Request[*zk.Stat]{op: opExists, about: path, body: readRequest(path, false), decode: decodeStat}
+}
+
+func decodeStat(r *jute.Decoder) (*zk.Stat, error) { return stat(r), nil }
+
 // Exists reports whether there is a node at path, and its Stat.
 func (e *Epoch) Exists(ctx context.Context, path string) (*zk.Stat, bool, error) {
-	st, err := retry(ctx, e, existsRequest(path))
+	st, err := retry(ctx, e, ReadStat(path))
 	if err == zk.ErrNoNode {
 		return nil, false, nil
 	}
 	return st, err == nil, err
 }
-
-func existsRequest(path string) request[*zk.Stat] {
-	return request[*zk.Stat]{
-		op: opExists, about: path, body: readRequest(path, false), decode: decodeStat,
-	}
-}
-
-func decodeStat(r *jute.Decoder) (*zk.Stat, error) { return stat(r), nil }
 
 // Content is the answer to a request for a node's data.
 type Content struct {
@@ -62,11 +59,9 @@ type Content struct {
 	Stat *zk.Stat
 }
 
-func getRequest(path string) request[Content] {
-	return request[Content]{
-		op: opGetData, about: path, body: readRequest(path, false),
-		decode: decodeContent,
-	}
+// ReadData is the request for the data of the node at path.
+func ReadData(path string) Request[Content] {
+	return Request[Content]{op: opGetData, about: path, body: readRequest(path, false), decode: decodeContent}
 }
 
 func decodeContent(r *jute.Decoder) (Content, error) {
@@ -76,22 +71,13 @@ func decodeContent(r *jute.Decoder) (Content, error) {
 
 // Get reads the node at path.
 func (e *Epoch) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
-	v, err := retry(ctx, e, getRequest(path))
+	v, err := retry(ctx, e, ReadData(path))
 	return v.Data, v.Stat, err
 }
 
-// StartGet sends a request to read the node at path, once, and does not wait for the answer.
-func (e *Epoch) StartGet(path string) *Call[Content] { return start(e, getRequest(path)) }
-
-// StartExists asks for the Stat of the node at path, once, and does not wait for the answer.
-func (e *Epoch) StartExists(path string) *Call[*zk.Stat] { return start(e, existsRequest(path)) }
-
-// StartChildren asks for the children of path, once, and does not wait for the answer.
-func (e *Epoch) StartChildren(path string) *Call[Listing] { return start(e, childrenRequest(path)) }
-
-// StartGetACL asks for the access control list of the node at path, once, and does not wait for the answer.
-func (e *Epoch) StartGetACL(path string) *Call[[]zk.ACL] {
-	return start(e, request[[]zk.ACL]{
+// ReadACL is the request for the access control list of the node at path.
+func ReadACL(path string) Request[[]zk.ACL] {
+	return Request[[]zk.ACL]{
 		op: opGetACL, about: path, body: jute.AppendText(nil, path),
 		decode: func(r *jute.Decoder) (list []zk.ACL, err error) {
 			for range count(r, 12) {
@@ -99,7 +85,7 @@ func (e *Epoch) StartGetACL(path string) *Call[[]zk.ACL] {
 			}
 			return list, nil
 		},
-	})
+	}
 }
 
 // window is how many reads are under way at one time.
@@ -110,12 +96,12 @@ func (e *Epoch) GetEach(ctx context.Context, paths []string, f func(i int, c Con
 	calls := make([]*Call[Content], 0, min(window, len(paths)))
 	for i, path := range paths {
 		for next := i + len(calls); next < len(paths) && len(calls) < window; next++ {
-			calls = append(calls, e.StartGet(paths[next]))
+			calls = append(calls, Start(e, ReadData(paths[next])))
 		}
 		c, err := calls[0].Wait(ctx, e)
 		calls = calls[1:]
 		if Unknown(err) || errors.Is(err, ErrNotSent) { // the connection was lost
-			c.Data, c.Stat, err = e.Get(ctx, path)
+			c, err = retry(ctx, e, ReadData(path))
 		}
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
@@ -138,37 +124,53 @@ func (e *Epoch) Sync(ctx context.Context, path string) error {
 	return err
 }
 
-// SyncedChildren lists the children of path as the leader of the servers knew them
-// at some instant during the call. Both the sync and the listing must be answered
-// on one connection: the next connection may be to a server that was not synced.
-func (e *Epoch) SyncedChildren(ctx context.Context, path string) ([]string, error) {
+// synced runs a read of path behind a sync. Both must be answered on one connection, since the next one may be to a
+// server that was not synced: then it runs them again. A node that is missing is an answer like any other.
+func synced[T any](ctx context.Context, e *Epoch, r Request[T]) (T, error) {
+	var none T
 	for pace := (Pace{First: time.Millisecond}); ; {
 		if err := e.Await(ctx); err != nil {
-			return nil, err
+			return none, err
 		}
 		at := e.Connection()
-		if err := e.Sync(ctx, path); err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return nil, err
+		if err := e.Sync(ctx, r.about); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return none, err
 		}
-		names, _, err := e.Children(ctx, path)
+		v, err := retry(ctx, e, r)
 		if e.Connection() == at || err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return names, err
+			return v, err
 		}
 		// Where connections do not live long enough for two requests, another attempt at once would not help.
 		if err := pace.Rest(ctx, e); err != nil {
-			return nil, err
+			return none, err
 		}
 	}
 }
 
-func syncRequest(path string) request[struct{}] {
-	return request[struct{}]{op: opSync, about: path, body: jute.AppendText(nil, path), decode: decodeNothing}
+// SyncedChildren lists the children of path as the leader of the servers knew them at some instant during the call.
+func (e *Epoch) SyncedChildren(ctx context.Context, path string) ([]string, error) {
+	l, err := synced(ctx, e, ListChildren(path))
+	return l.Names, err
+}
+
+// FindChroot returns an error if the chroot does not exist, as the leader of the servers knows it.
+func (e *Epoch) FindChroot(ctx context.Context) error {
+	_, err := synced(ctx, e, ReadStat(e.cfg.Chroot))
+	if err == zk.ErrNoNode {
+		return e.missingChroot()
+	}
+	return err
+}
+
+func syncRequest(path string) Request[struct{}] {
+	return Request[struct{}]{op: opSync, about: path, body: jute.AppendText(nil, path), decode: decodeNothing}
 }
 
 func decodeNothing(*jute.Decoder) (struct{}, error) { return struct{}{}, nil }
 
-func deleteRequest(path string) request[struct{}] {
-	return request[struct{}]{
+// DeleteNode is the request to remove the node at path, whatever its version.
+func DeleteNode(path string) Request[struct{}] {
+	return Request[struct{}]{
 		op: opDelete, about: path, body: appendDelete(nil, &zk.DeleteRequest{Path: path, Version: -1}),
 		decode: decodeNothing,
 	}
@@ -177,36 +179,26 @@ func deleteRequest(path string) request[struct{}] {
 // Delete removes the node at path, whatever its version. It is sent again after a lost
 // connection, so the path must name the same node for ever. The paths of our nodes do.
 func (e *Epoch) Delete(ctx context.Context, path string) error {
-	_, err := retry(ctx, e, deleteRequest(path))
+	_, err := retry(ctx, e, DeleteNode(path))
 	return err
 }
 
-// StartDelete sends a delete, once, and does not wait for the answer.
-func (e *Epoch) StartDelete(path string) *Call[struct{}] { return start(e, deleteRequest(path)) }
-
-// Create makes a node. It is sent once.
+// Create makes a node; flags may be those of a container. It is sent once.
 func (e *Epoch) Create(ctx context.Context, path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
 	r := &zk.CreateRequest{Path: path, Data: data, Acl: acl, Flags: flags}
-	return e.create(ctx, opCreate, r)
-}
-
-// CreateContainer makes a container node. It is sent once.
-func (e *Epoch) CreateContainer(ctx context.Context, path string, data []byte, acl []zk.ACL) error {
-	r := &zk.CreateRequest{Path: path, Data: data, Acl: acl, Flags: zk.FlagContainer}
-	_, err := e.create(ctx, opCreateContainer, r)
-	return err
-}
-
-func (e *Epoch) create(ctx context.Context, op int32, r *zk.CreateRequest) (string, error) {
-	chroot := e.makesChroot(r)
-	if chroot && e.cfg.ExistingChroot {
-		return "", e.missingChroot()
+	chroot, err := e.makesChroot(r)
+	if err != nil {
+		return "", err
 	}
-	return start(e, request[string]{
-		op: op, about: r.Path, body: appendCreate(nil, r),
+	op := int32(opCreate)
+	if flags == zk.FlagContainer {
+		op = opCreateContainer
+	}
+	return Start(e, Request[string]{
+		op: op, about: path, body: appendCreate(nil, r),
 		decode: func(r *jute.Decoder) (string, error) {
 			if chroot {
-				e.madeChroot()
+				e.logChroot()
 			}
 			return string(r.Text()), nil
 		},
@@ -216,30 +208,26 @@ func (e *Epoch) create(ctx context.Context, op int32, r *zk.CreateRequest) (stri
 // StartMulti sends a transaction of *zk.CreateRequest, *zk.DeleteRequest,
 // *zk.SetDataRequest and *zk.CheckVersionRequest, and does not wait for
 // the answer. If the servers refuse it, the error is a *TxnError. No version that it checks becomes -1: see [NextVersion].
-func (e *Epoch) StartMulti(ops ...any) *Call[[]zk.MultiResponse] { return e.startMulti(ops, nil) }
+func (e *Epoch) StartMulti(ops ...any) *Call[[]zk.MultiResponse] { return e.StartMultiIf(nil, ops...) }
 
 // StartMultiIf is StartMulti for a transaction that may not be needed any more when it is its turn to be written: then it
 // fails with ErrNotSent. So whatever is sent after needed has changed comes after it. needed must not block.
 func (e *Epoch) StartMultiIf(needed func() bool, ops ...any) *Call[[]zk.MultiResponse] {
-	return e.startMulti(ops, needed)
-}
-
-func (e *Epoch) startMulti(ops []any, needed func() bool) *Call[[]zk.MultiResponse] {
-	chroot := e.makesChroot(ops...)
-	if chroot && e.cfg.ExistingChroot {
-		return failed[[]zk.MultiResponse](e.missingChroot())
+	chroot, err := e.makesChroot(ops...)
+	if err != nil {
+		return failed[[]zk.MultiResponse](err)
 	}
 	sent, leaps := leap(ops)
 	body, err := multiBody(sent)
 	if err != nil {
 		return failed[[]zk.MultiResponse](err)
 	}
-	r := request[[]zk.MultiResponse]{
-		op: opMulti, about: about(ops), body: body,
+	r := Request[[]zk.MultiResponse]{
+		op: opMulti, about: subject(ops), body: body,
 		decode: func(r *jute.Decoder) ([]zk.MultiResponse, error) {
 			res, err := leaps.back(decodeMulti(r.Rest(), len(sent)))
 			if chroot && err == nil {
-				e.madeChroot()
+				e.logChroot()
 			}
 			return res, err
 		},
@@ -247,12 +235,12 @@ func (e *Epoch) startMulti(ops []any, needed func() bool) *Call[[]zk.MultiRespon
 	if needed != nil {
 		r.turn = func() ([]byte, bool) { return body, needed() }
 	}
-	return start(e, r)
+	return Start(e, r)
 }
 
-// about is the path that a transaction is about: of what it creates, or else of its first operation. Of
+// subject is the path that a transaction is about: of what it creates, or else of its first operation. Of
 // a node with a sequence number it is the directory, as only that means something to people.
-func about(ops []any) string {
+func subject(ops []any) string {
 	first := ""
 	for _, op := range ops {
 		switch op := op.(type) {

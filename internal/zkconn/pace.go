@@ -2,7 +2,6 @@ package zkconn
 
 import (
 	"cmp"
-	"context"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -51,11 +50,24 @@ func (p *Pace) Next() time.Duration {
 	return d
 }
 
-// Rest waits before another attempt, as long as [Pace.Next] says. It returns early, with an error, when ctx
-// or the epoch e of the last attempt ends; e may be nil. How often a session may begin is for the client.
-func (p *Pace) Rest(ctx context.Context, e *Epoch) error {
-	if d := p.Next(); d > 0 {
-		return e.Pause(ctx, d)
+// sleep waits for d. It reports false if end was closed before.
+func sleep(d time.Duration, end <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-end:
+		return false
 	}
-	return nil
+}
+
+// closed reports whether c is closed, that is whether what it stands for is over.
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }

@@ -8,12 +8,12 @@ import (
 )
 
 // Reads reports whether it is certain that this client may read the nodes that it makes with the list acl. If so, its
-// servers tell it of every change of such a node that it watches. To a session that may not read a node some servers
-// (3.8 with its later security fixes) tell nothing, so there no conclusion may rest on an event that has not come.
+// servers send it an event for every change of such a node that it watches. To a session that may not read a node some servers
+// (3.8 with its later security fixes) send none, so there no conclusion may rest on an event that has not come.
 //
 // It goes by the credentials that are presented on every connection. What else a server may know of a connection (its
 // address, its certificate) is not certain.
-func (e *Epoch) Reads(acl []zk.ACL) bool {
+func (s *shared) Reads(acl []zk.ACL) bool {
 	return slices.ContainsFunc(acl, func(a zk.ACL) bool {
 		if a.Perms&zk.PermRead == 0 {
 			return false
@@ -22,9 +22,9 @@ func (e *Epoch) Reads(acl []zk.ACL) bool {
 		case "world":
 			return true
 		case "auth": // whatever was presented when the node was made
-			return len(e.cfg.Auth) > 0
+			return len(s.cfg.Auth) > 0
 		}
-		return slices.ContainsFunc(e.cfg.Auth, func(own Auth) bool { return own.proves(a) })
+		return slices.ContainsFunc(s.cfg.Auth, func(own Auth) bool { return own.proves(a) })
 	})
 }
 

@@ -24,7 +24,7 @@ func TestItIsCertainThatANodeMayBeReadOnlyByWhatIsPresented(t *testing.T) {
 		"an address":             {acl: []zk.ACL{{Perms: zk.PermAll, Scheme: "ip", ID: "10.0.0.1"}}, auth: []Auth{ann}},
 		"the second may be read": {acl: append(zk.WorldACL(zk.PermCreate), zk.WorldACL(zk.PermRead)...), want: true},
 	} {
-		e := &Epoch{cfg: &Config{Auth: c.auth}}
-		require.Equal(t, c.want, e.Reads(c.acl), name)
+		s := &shared{cfg: Config{Auth: c.auth}}
+		require.Equal(t, c.want, s.Reads(c.acl), name)
 	}
 }

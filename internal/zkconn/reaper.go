@@ -1,6 +1,7 @@
 package zkconn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -37,7 +38,7 @@ func (e *Epoch) Reap(o Orphan) <-chan struct{} {
 	if !e.Go(func() {
 		defer close(done)
 		defer over()
-		e.reap(o)
+		o.reap(e)
 	}) {
 		over()
 		close(done) // the session is being ended, and its nodes with it
@@ -46,13 +47,13 @@ func (e *Epoch) Reap(o Orphan) <-chan struct{} {
 }
 
 // reap removes the orphan: it tries until nothing of it is left, or nothing can be removed any more.
-func (e *Epoch) reap(o Orphan) {
-	if o.Pending != nil && !e.settle(&o) {
+func (o *Orphan) reap(e *Epoch) {
+	if o.Pending != nil && !o.settle(e) {
 		return
 	}
 	ctx := errs.WithTrail(context.Background()) // so that an answer that never settles it is logged
 	for pace := (Pace{First: 20 * time.Millisecond}); ; {
-		err := e.sweep(ctx, o)
+		err := o.sweep(ctx, e)
 		if err == nil || errors.Is(err, ErrOver) {
 			return
 		}
@@ -67,7 +68,7 @@ func (e *Epoch) reap(o Orphan) {
 
 // settle waits for the outcome of the request that makes
 // the node. It reports whether there is, or may be, a node.
-func (e *Epoch) settle(o *Orphan) bool {
+func (o *Orphan) settle(e *Epoch) bool {
 	select {
 	case <-o.Pending:
 		path, unknown := o.Outcome()
@@ -79,40 +80,72 @@ func (e *Epoch) settle(o *Orphan) bool {
 }
 
 // sweep removes the orphan once. It returns nil when nothing of it is left.
-func (e *Epoch) sweep(ctx context.Context, o Orphan) error {
-	if o.First != "" {
-		if err := e.remove(ctx, o.First); err != nil {
-			return err
-		}
-	}
-	if o.Node != "" {
-		return e.remove(ctx, o.Node)
+func (o *Orphan) sweep(ctx context.Context, e *Epoch) error {
+	if err := e.remove(ctx, o.First, o.Node); err != nil || o.Node != "" || o.Prefix == "" {
+		return err
 	}
 	// The sync of SyncedChildren is needed: a server other than the
 	// one that took the create may not have heard of the node yet.
 	names, err := e.SyncedChildren(ctx, o.Dir)
-	if errors.Is(err, zk.ErrNoAuth) {
+	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth) {
 		return nil // without permission to list, nothing can be found
 	}
 	for _, n := range names {
-		if o.Prefix == "" || !strings.HasPrefix(n, o.Prefix) {
+		if strings.HasPrefix(n, o.Prefix) {
+			err = cmp.Or(err, e.remove(ctx, o.Dir+"/"+n))
+		}
+	}
+	return err
+}
+
+// remove removes those of the nodes that are there, in order; "" stands for none.
+func (e *Epoch) remove(ctx context.Context, nodes ...string) error {
+	for _, n := range nodes {
+		if n == "" {
 			continue
 		}
-		if err := e.remove(ctx, o.Dir+"/"+n); err != nil {
+		if err := e.Delete(ctx, n); err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
 	}
-	return gone(err)
+	return nil
 }
 
-// remove removes a node. It returns nil if the node is not there.
-func (e *Epoch) remove(ctx context.Context, node string) error { return gone(e.Delete(ctx, node)) }
+// AmbiguousCreate says that a request of unknown outcome may yet make a node in dir that is not wanted
+// any more, and whose name begins with prefix. The caller has looked for it already, on the connection
+// number looked ([Epoch.Connection]). If there is another connection by now, the epoch looks at once.
+func (e *Epoch) AmbiguousCreate(dir, prefix string, looked int64) {
+	e.AmbiguousPair(dir, prefix, "", looked)
+}
 
-// gone turns the error of a deletion or listing into nil if it
-// says that the node is not there: that is what was wanted.
-func gone(err error) error {
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil
+// AmbiguousPair is AmbiguousCreate for a request that also makes a persistent node, first, which is then removed first.
+func (e *Epoch) AmbiguousPair(dir, prefix, first string, looked int64) {
+	e.ambiguous.add(ambiguousCreate{dir, prefix, first}, time.Now().Add(2*e.Timeout()))
+	if e.Connection() != looked {
+		e.lookAgain()
 	}
-	return err
+}
+
+// lookAgain gives the reaper each ambiguous node that is there. It is called when there is a new connection.
+func (e *Epoch) lookAgain() {
+	if !e.ambiguous.reconnected() {
+		return
+	}
+	e.Go(func() {
+		for e.ambiguous.next() && e.Cause() == nil {
+			for dir := range e.ambiguous.inDirs() {
+				names, err := e.SyncedChildren(context.Background(), dir) // bounded by the epoch
+				if err != nil {
+					continue // the directory is gone, and the nodes with it; or there will be another connection
+				}
+				for _, x := range e.ambiguous.inDirs()[dir] {
+					for _, n := range names {
+						if strings.HasPrefix(n, x.prefix) {
+							e.Reap(Orphan{Dir: dir, Node: dir + "/" + n, First: x.first})
+						}
+					}
+				}
+			}
+		}
+	})
 }

@@ -27,7 +27,8 @@ func reaped(t *testing.T, done <-chan struct{}, within time.Duration) {
 
 func dir(t *testing.T, e *zkconn.Epoch, names ...string) {
 	t.Helper()
-	require.NoError(t, e.CreateContainer(t.Context(), "/d", nil, zk.WorldACL(zk.PermAll)))
+	_, err := e.Create(t.Context(), "/d", nil, zk.FlagContainer, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
 	for _, n := range names {
 		make1(t, e, "/d/"+n)
 	}
@@ -155,7 +156,7 @@ func TestAReadWaitsForAConnectionAndForNoLongerThanItsContext(t *testing.T) {
 		_, _, err := e.Get(ctx, "/")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, time.Second, time.Since(began))
-		call := e.StartDelete("/x")
+		call := zkconn.Start(e, zkconn.DeleteNode("/x"))
 		<-call.Done()
 		_, err = call.Result()
 		require.ErrorIs(t, err, zkconn.ErrNotSent, "what changes something is not kept for later")
@@ -190,7 +191,8 @@ func TestTheReaperDoesNotLookForEverWhereItMayNotLook(t *testing.T) {
 		srv := zktest.Run(t)
 		_, e := open(t, srv)
 		create := zk.WorldACL(zk.PermCreate | zk.PermDelete)
-		require.NoError(t, e.CreateContainer(t.Context(), "/d", nil, create))
+		_, err := e.Create(t.Context(), "/d", nil, zk.FlagContainer, create)
+		require.NoError(t, err)
 		make1(t, e, "/d/_c_1-lock-0")
 		make1(t, e, "/d/_c_2-lock-1")
 		reaped(t, e.Reap(zkconn.Orphan{Dir: "/d", Prefix: "_c_1-"}), time.Second)

@@ -3,6 +3,7 @@ package zkconn
 import (
 	"net"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -60,4 +61,11 @@ func (s *script) event(kind int32, path string) {
 func (s *script) close(c *Client) {
 	s.conn.Close()
 	closeAll(s.p, c)
+}
+
+// sessionOf is a session without a client.
+func sessionOf(timeout time.Duration) *session {
+	s := new(session)
+	s.begin(&shared{cfg: Config{Timeout: timeout}}, 1)
+	return s
 }

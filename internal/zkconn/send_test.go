@@ -16,7 +16,7 @@ func TestRequestsGoOutInTheOrderInWhichTheyWereSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := net.Pipe()
 		defer server.Close()
-		w := newWire(client, &Epoch{cfg: &Config{Timeout: 10 * time.Second}}, "zk", time.Time{})
+		w := newWire(client, sessionOf(10*time.Second), nil, "zk", time.Time{})
 		w.open = true
 		w.writing <- struct{}{} // somebody is in the middle of a frame
 		const n = 5
@@ -42,7 +42,7 @@ func TestRequestsGoOutInTheOrderInWhichTheyWereSent(t *testing.T) {
 func TestAnAnswerThatSkipsARequestEndsTheConnection(t *testing.T) {
 	client, server := net.Pipe()
 	defer server.Close()
-	w := newWire(client, &Epoch{cfg: &Config{Timeout: 10 * time.Second}}, "zk", time.Time{})
+	w := newWire(client, sessionOf(10*time.Second), nil, "zk", time.Time{})
 	w.open = true
 	var outcomes []error
 	for op := range int32(3) {

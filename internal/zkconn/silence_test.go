@@ -92,7 +92,7 @@ func TestAHeartbeatThatWakesLateTellsOfAPause(t *testing.T) {
 func TestTheOldestUnansweredRequestIsFoundAtOnceHoweverManyThereAre(t *testing.T) {
 	client, server := net.Pipe()
 	defer server.Close()
-	w := newWire(client, &Epoch{cfg: &Config{Timeout: 10 * time.Second}}, "zk", time.Time{})
+	w := newWire(client, sessionOf(10*time.Second), nil, "zk", time.Time{})
 	w.open = true
 	require.Zero(t, w.silence())
 	first := time.Now().Add(-time.Hour)

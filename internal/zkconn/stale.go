@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
 	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
@@ -17,14 +15,6 @@ import (
 // a partition, or after the death of the process. A process that knows its id and password can
 // end it at once, so that nobody has to wait for the timeout. That takes one handshake and one
 // request on a connection of its own. The client library offers no way to resume a session.
-
-// staleSession is a session of the past that the servers may still have.
-type staleSession struct {
-	Credentials
-	due    time.Time // when the next attempt to end it is due
-	pauses *backoff.ExponentialBackOff
-	tries  int // how many attempts there were
-}
 
 // maxStale bounds the number of these sessions. A server that lets one session
 // begin after the other and lets none live must not fill our memory with them.
@@ -34,7 +24,7 @@ const maxStale = 16
 func (c *Client) closeStale(dead Credentials) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stale = append(c.stale, &staleSession{Credentials: dead, pauses: NewBackOff(closingPause, 24*time.Hour)})
+	c.stale = append(c.stale, &staleSession{Credentials: dead, pace: Pace{First: closingPause, Most: 24 * time.Hour}})
 	c.stale = c.stale[max(0, len(c.stale)-maxStale):]
 	if !c.ending {
 		c.ending = true
@@ -83,11 +73,11 @@ func (c *Client) endStale() {
 		select {
 		case <-time.After(time.Until(dead.due)):
 			// Close lets an attempt finish, as it does with the attempt to end its own session.
-			if at := e.address(); at != nil { // else the connection was lost a moment ago
-				_ = c.endSession(c.closing, *at, dead.Credentials, dead.tries)
+			if w := e.current(); w != nil { // else the connection was lost a moment ago
+				_ = c.endSession(c.closing, w.target, dead.Credentials, dead.tries)
 				dead.tries++
 			}
-			dead.due = time.Now().Add(dead.pauses.NextBackOff())
+			dead.due = time.Now().Add(dead.pace.Next())
 		case <-moved:
 		}
 	}
@@ -95,16 +85,6 @@ func (c *Client) endStale() {
 
 // closingPause is the first pause before another attempt to end a session.
 const closingPause = 50 * time.Millisecond
-
-// remains are the credentials of the epoch's session if that may still exist on the servers; else nil.
-func (e *Epoch) remains() *Credentials {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.ID() == 0 || e.gone {
-		return nil
-	}
-	return &Credentials{e.ID(), e.passwd}
-}
 
 // ended notes that the servers have confirmed the end of a session, and tells OnEnded.
 func (c *Client) ended(id int64) {
@@ -117,14 +97,6 @@ func (c *Client) ended(id int64) {
 	if c.cfg.OnEnded != nil {
 		c.cfg.OnEnded(id)
 	}
-}
-
-// address is where the epoch is connected; nil if it is not.
-func (e *Epoch) address() *target {
-	if w := e.current(); w != nil {
-		return &w.target
-	}
-	return nil
 }
 
 // endAll ends the session of the last epoch, unless the servers have confirmed its end
@@ -150,7 +122,7 @@ func (c *Client) endAll(ctx context.Context, e *Epoch, at *target) {
 func (c *Client) endUnreached(ctx context.Context, dead Credentials) (at *target) {
 	pace := Pace{First: closingPause, Most: Closing / 8} // there is little time: a longer pause could sleep through the return of a server
 	for round := 0; ctx.Err() == nil; round++ {
-		for _, t := range c.names.all() {
+		for _, t := range c.names.known() {
 			if c.endSession(ctx, t, dead, round) == nil {
 				return &t
 			}
@@ -166,7 +138,7 @@ var errNotSession = errors.New("the session is gone already")
 // endSession resumes the session at one address and closes it. It returns nil if
 // the session is gone afterwards. tries is how often that was tried before.
 func (c *Client) endSession(ctx context.Context, at target, dead Credentials, tries int) error {
-	limit := attemptLimit(c.timeout(), len(c.names.all()), tries, mostAttempt(c.timeout()))
+	limit := attemptLimit(c.timeout(), len(c.names.known()), tries, mostAttempt(c.timeout()))
 	conn, err := c.dial(ctx, at, limit)
 	if err != nil {
 		return err

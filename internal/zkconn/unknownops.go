@@ -1,11 +1,6 @@
 package zkconn
 
-import (
-	"errors"
-	"io"
-	"sync"
-	"syscall"
-)
+import "sync"
 
 // Not all servers know all operations that are used here: addWatch came with 3.6, removeWatches and createContainer with 3.5, and
 // servers that only speak the protocol leave some out. Each of the three has a substitute. A server that does not know an
@@ -29,48 +24,21 @@ type opFate struct {
 // just then would have an operation that the servers do know replaced by its substitute, which is slower and not wrong.
 const mostCuts = 3
 
-// mayBeUnknown tells whether an operation has a substitute.
-func mayBeUnknown(op int32) bool {
-	return op == opAddWatch || op == opRemoveWatches || op == opCreateContainer
-}
-
 // has reports whether the servers do not know an operation.
 func (u *unknownOps) has(op int32) bool {
-	if !mayBeUnknown(op) {
-		return false
-	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.ops[op].refused
 }
 
 // answered notes the answer to a request.
-func (u *unknownOps) answered(op, code int32) {
-	u.note(op, func(f *opFate) {
-		f.known = true
-		f.refused = f.refused || code == codeUnimplemented
-	})
-}
+func (u *unknownOps) answered(op, code int32) { u.note(op, true, code == codeUnimplemented) }
 
-// lost notes the requests that were on a connection that has ended.
-func (u *unknownOps) lost(sent map[int32]*sentRequest, cause error) {
-	if !closedByPeer(cause) {
-		return
-	}
-	ops := make(map[int32]struct{})
-	for _, r := range sent {
-		ops[r.op] = struct{}{}
-	}
-	for op := range ops {
-		u.note(op, func(f *opFate) {
-			f.cuts++
-			f.refused = f.refused || !f.known && f.cuts >= mostCuts
-		})
-	}
-}
+// cut notes that a server closed the connection in place of an answer.
+func (u *unknownOps) cut(op int32) { u.note(op, false, false) }
 
-func (u *unknownOps) note(op int32, f func(*opFate)) {
-	if !mayBeUnknown(op) {
+func (u *unknownOps) note(op int32, answered, refused bool) {
+	if op != opAddWatch && op != opRemoveWatches && op != opCreateContainer {
 		return
 	}
 	u.mu.Lock()
@@ -78,17 +46,11 @@ func (u *unknownOps) note(op int32, f func(*opFate)) {
 	if u.ops == nil {
 		u.ops = make(map[int32]opFate)
 	}
-	fate := u.ops[op]
-	f(&fate)
-	u.ops[op] = fate
-}
-
-// closedByPeer reports whether a connection was ended by the other side, or on the way to it.
-func closedByPeer(cause error) bool {
-	for _, e := range []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, syscall.ECONNRESET, syscall.EPIPE} {
-		if errors.Is(cause, e) {
-			return true
-		}
+	f := u.ops[op]
+	f.known = f.known || answered
+	if !answered {
+		f.cuts++
 	}
-	return false
+	f.refused = f.refused || refused || !f.known && f.cuts >= mostCuts
+	u.ops[op] = f
 }

@@ -1,222 +1,22 @@
 package zkconn
 
-import "sync"
+import (
+	"context"
+	"errors"
+	"math"
 
-// Event is what a [Watch] reports, once.
-type Event int
+	"github.com/go-zookeeper/zk"
 
-const (
-	// Deleted means that the node was deleted while it was watched.
-	Deleted Event = iota + 1
-	// NotFound means that the node was not there when the server
-	// was to watch it. What happened to it before is not known.
-	NotFound
-	// Changed means that the node's data or children changed.
-	Changed
-	// Disconnected means that the connection was lost: anything may
-	// have happened to the node since. The subscriber must read again.
-	Disconnected
-	// Created means that the node was made. Only those hear of it who
-	// look for a node that is not there, or who watch a tree.
-	Created
+	"github.com/go-menagerie/menagerie/internal/jute"
 )
-
-// Watch is one subscription to one node. Its event comes once. The events of
-// all watches of one connection come in the order of the server's history.
-type Watch struct {
-	hub  *hub
-	key  watchKey
-	tell func(Event)
-}
-
-// Stop ends the subscription. It costs no request: the watch on the server, of which there is one for
-// all subscriptions to a node, stays until the node changes. [Epoch.Unwatch] removes that, too.
-func (w *Watch) Stop() {
-	w.hub.mu.Lock()
-	defer w.hub.mu.Unlock()
-	if n := w.hub.nodes[w.key]; n != nil {
-		delete(n.subs, w)
-		if !n.armed && len(n.subs) == 0 {
-			delete(w.hub.nodes, w.key)
-		}
-	}
-}
-
-// Waiting reports whether the event is still to come. Two subscriptions to one node that
-// are both waiting share one watch on the server, and will get the same event.
-func (w *Watch) Waiting() bool {
-	w.hub.mu.Lock()
-	defer w.hub.mu.Unlock()
-	n := w.hub.nodes[w.key]
-	if n == nil {
-		return false
-	}
-	_, waiting := n.subs[w]
-	return waiting
-}
-
-// watchKey names a watch as the server does: a data watch and a child watch of one path are two watches. A watch of a
-// node that is not there is a data watch for the server. Here it has a kind of its own, because who watches
-// a node must be told if that is not there, and such a watch does not tell that.
-type watchKey struct {
-	path string
-	kind watchKind
-}
-
-type watchKind int
-
-const (
-	dataWatch watchKind = iota
-	childWatch
-	absenceWatch
-)
-
-// hub holds the watches of one connection at a time. The wire drives it, in the goroutine
-// that reads, so that events are told in wire order. So a subscriber's tell must not block.
-//
-// The client library's own watches are not used. The library tells each through a channel of its own, which
-// loses the order. It sets them again after a reconnect in a way that races with its read loop, and only logs
-// it when that fails. Here the loss of a connection ends all its watches, and the subscribers read again.
-type hub struct {
-	mu    sync.Mutex
-	nodes map[watchKey]*watchedNode
-	trees map[string]*watchedTree // see watchtree.go
-
-	ending sync.Mutex // held while the watches are ended: see disconnected
-}
-
-// watchedNode is a node that is watched. After an event there is a new one for the same node.
-type watchedNode struct {
-	armed bool // the server was asked, on this connection, to watch the node for us
-	sure  bool // and has said that it does
-	subs  map[*Watch]struct{}
-}
-
-// node returns what is known of a node. mu is held.
-func (h *hub) node(key watchKey) *watchedNode {
-	if h.nodes == nil {
-		h.nodes = make(map[watchKey]*watchedNode)
-	}
-	n := h.nodes[key]
-	if n == nil {
-		n = &watchedNode{subs: make(map[*Watch]struct{})}
-		h.nodes[key] = n
-	}
-	return n
-}
-
-// subscribe adds a subscription to a node. mu is held.
-func (h *hub) subscribe(key watchKey, tell func(Event)) (*Watch, *watchedNode) {
-	w, n := &Watch{hub: h, key: key, tell: tell}, h.node(key)
-	n.subs[w] = struct{}{}
-	return w, n
-}
-
-// armed notes, in the goroutine that reads, that the server has acknowledged a read that set a watch. n is what was
-// subscribed to before the read. If something else is in its place by now, that is another watch: n has had an event, or
-// was removed after the read, so the server may not hold the watch any more.
-func (h *hub) armed(n *watchedNode) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	n.armed, n.sure = true, true
-}
-
-// confirmed notes the answer to a request for watches; the nodes were marked as armed when it was sent. If a
-// node has had an event since, another watchedNode is in its place by now: the answer says nothing of that one.
-func (h *hub) confirmed(asked []*watchedNode) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, n := range asked {
-		n.sure = true
-	}
-}
-
-const (
-	eventCreated  = 1
-	eventDeleted  = 2
-	eventData     = 3
-	eventChildren = 4
-)
-
-// event tells the subscribers of path what the server said of it. Data watches and those of absence are one watch
-// for the server, so each event uses both up.
-func (h *hub) event(kind int32, path string) {
-	switch kind {
-	case eventCreated:
-		h.fire(path, firing{absenceWatch, Created}, firing{dataWatch, Disconnected}) // what was watched is gone, or was never there
-		h.fireTrees(path, Created)
-	case eventDeleted:
-		h.fire(path, firing{dataWatch, Deleted}, firing{absenceWatch, Deleted}, firing{childWatch, Deleted})
-		h.fireTrees(path, Deleted)
-	case eventData:
-		h.fire(path, firing{dataWatch, Changed}, firing{absenceWatch, Changed})
-		h.fireTrees(path, Changed)
-	case eventChildren:
-		h.fire(path, firing{childWatch, Changed})
-	}
-}
-
-// firing is an event for the watches of one kind.
-type firing struct {
-	kind watchKind
-	what Event
-}
-
-// fire tells the subscribers of a node events, which use the watches up. If the server has not yet
-// confirmed a watch, a deletion may have come before the request for the watch: it is told as NotFound.
-//
-// All the watches are taken before anybody is told. Who is told may subscribe anew at once, in another goroutine, and what
-// happened before that subscription is not for it.
-func (h *hub) fire(path string, all ...firing) {
-	used := make([]*watchedNode, len(all))
-	h.mu.Lock()
-	for i, x := range all {
-		key := watchKey{path, x.kind}
-		n := h.nodes[key]
-		delete(h.nodes, key)
-		if used[i] = n; n != nil && x.what == Deleted && !n.sure {
-			all[i].what = NotFound
-		}
-	}
-	h.mu.Unlock()
-	for i, n := range used {
-		if n == nil {
-			continue
-		}
-		for s := range n.subs {
-			s.tell(all[i].what)
-		}
-	}
-}
-
-// disconnected ends every watch of the connection, with the event Disconnected. When it returns all subscribers have been
-// told, also those whom another goroutine was telling: whoever closes the old connection may be slower than the new one.
-func (h *hub) disconnected() {
-	h.ending.Lock()
-	defer h.ending.Unlock()
-	h.mu.Lock()
-	keys := make([]watchKey, 0, len(h.nodes))
-	for k := range h.nodes {
-		keys = append(keys, k)
-	}
-	trees := h.trees
-	h.trees = nil
-	h.mu.Unlock()
-	for _, k := range keys {
-		h.fire(k.path, firing{k.kind, Disconnected})
-	}
-	for path, t := range trees {
-		h.endTree(path, t)
-	}
-}
 
 // WatchAll subscribes to the nodes at paths. With one request it sets the watches that the server
 // does not hold yet, in the order given. It does not wait for the answer. tell gets the path; the
 // rest is as with [Epoch.Watch]. Without a connection tell gets [Disconnected] for every path.
 //
 // sure, if not nil, is called in wire order, too, as soon as the server is known to watch the first
-// path; before WatchAll returns, if that was known already. What is told of other nodes before may
-// come from older watches of theirs. Then it does not say whether the first node was still there.
+// path; before WatchAll returns, if that was known already. Events of other nodes before may
+// come from older watches of theirs. Then they do not say whether the first node was still there.
 func (e *Epoch) WatchAll(paths []string, tell func(path string, what Event), sure func()) []*Watch {
 	return e.watchAll(dataWatch, paths, tell, sure)
 }
@@ -240,7 +40,7 @@ func (e *Epoch) watchAll(kind watchKind, paths []string, tell func(path string, 
 		watches[i] = w
 		known = known || i == 0 && n.sure
 		if !n.armed {
-			// The node counts as armed from here on, since nobody needs to wait for the answer:
+			// The node counts as armed from here on, since nothing needs to wait for the answer:
 			// if the request is not answered, the connection is cut, and all its watches end.
 			n.armed = true
 			unarmed, asked = append(unarmed, p), append(asked, n)
@@ -262,14 +62,203 @@ func (e *Epoch) watchAll(kind watchKind, paths []string, tell func(path string, 
 		return setWatchesBody(kind, unarmed), true
 	}, end: func(_ []byte, err error) {
 		if err != nil {
-			// A waiter whose watches are missing would sleep for ever. With Disconnected it begins anew.
+			// A waiter whose watches are missing would sleep for ever. With Disconnected it begins again.
 			e.hub.disconnected()
 			return
 		}
-		e.hub.confirmed(asked)
+		e.hub.confirmed(asked...)
 		if sure != nil && unarmed[0] == paths[0] {
 			sure()
 		}
 	}}, nil)
 	return watches
+}
+
+// setWatchesBody is the body of a request that sets a watch of this kind on every path. The server reports at once
+// that a node is gone, with an event before the reply. The request names the zxid up to which the
+// caller claims to know the nodes. It is the highest there is, so that no node counts as changed since.
+func setWatchesBody(kind watchKind, paths []string) []byte {
+	b := jute.AppendInt64(nil, math.MaxInt64)
+	for _, list := range []watchKind{dataWatch, absenceWatch, childWatch} {
+		if list != kind {
+			b = jute.AppendInt32(b, 0)
+			continue
+		}
+		b = jute.AppendInt32(b, int32(len(paths)))
+		for _, p := range paths {
+			b = jute.AppendText(b, p)
+		}
+	}
+	return b
+}
+
+// Watch subscribes to the node at path. tell is called at most once, from the
+// goroutine that reads the connection or the one that closes it, and must not block.
+// If the node does not exist, no watch is left behind and the error is zk.ErrNoNode.
+//
+// It costs one read, or none if the server already holds a watch
+// of this connection on the node. It does not try again on a new connection: then tell gets [Disconnected].
+//
+// It sends a read, not a setWatches as WatchAll does: the answer says whether the node exists, which saves zkonce two requests.
+func (e *Epoch) Watch(ctx context.Context, path string, tell func(Event)) (*Watch, error) {
+	key := watchKey{path, dataWatch}
+	e.hub.mu.Lock()
+	w, n := e.hub.subscribe(key, tell) // before the read: its watch may fire before it returns
+	armed := n.armed
+	e.hub.mu.Unlock()
+	if armed {
+		return w, nil
+	}
+	// This is getData, and not exists: on a missing node exists
+	// leaves a watch on the server that nothing would ever fire.
+	read := Start(e, watching(e, key, n, Request[struct{}]{op: opGetData, decode: decodeNothing}))
+	if _, err := read.Wait(ctx, e); errors.Is(err, zk.ErrNoAuth) { // exists needs no permission
+		read = Start(e, watching(e, key, n, Request[struct{}]{op: opExists, decode: decodeNothing}))
+	}
+	w, _, err := awaitWatch(ctx, e, w, read)
+	return w, err
+}
+
+// watching makes r the read that sets the watch key, of which n is known. If the server
+// watches the whole tree below the path, the read sets no watch: see hub.
+func watching[T any](e *Epoch, key watchKey, n *watchedNode, r Request[T]) Request[T] {
+	decode := r.decode
+	r.about = key.path
+	r.turn = func() ([]byte, bool) { return readRequest(key.path, !e.hub.covered(key.path)), true }
+	r.decode = func(d *jute.Decoder) (T, error) {
+		e.hub.confirmed(n)
+		return decode(d)
+	}
+	return r
+}
+
+// StartWatchData subscribes to the node at path and reads it, with one request, once. It does not wait for the answer.
+// If the node does not exist, the answer is zk.ErrNoNode, and no watch is left behind. After an error the
+// caller must call [GiveUp]. The rest is as with [Epoch.Watch].
+func (e *Epoch) StartWatchData(path string, tell func(Event)) (*Watch, *Call[Content]) {
+	return startWatch(e, watchKey{path, dataWatch}, tell, Request[Content]{op: opGetData, decode: decodeContent})
+}
+
+// WatchData is StartWatchData for a caller that waits for the answer. After an error there is no subscription.
+func (e *Epoch) WatchData(ctx context.Context, path string, tell func(Event)) (*Watch, Content, error) {
+	w, call := e.StartWatchData(path, tell)
+	return awaitWatch(ctx, e, w, call)
+}
+
+// StartWatchChildren is [Epoch.StartWatchData] for the set of children of path.
+func (e *Epoch) StartWatchChildren(path string, tell func(Event)) (*Watch, *Call[Listing]) {
+	return startWatch(e, watchKey{path, childWatch}, tell, Request[Listing]{op: opGetChildren2, decode: decodeListing})
+}
+
+// WatchChildren is StartWatchChildren for a caller that waits for the answer. After an error there is no subscription.
+func (e *Epoch) WatchChildren(ctx context.Context, path string, tell func(Event)) (*Watch, Listing, error) {
+	w, call := e.StartWatchChildren(path, tell)
+	return awaitWatch(ctx, e, w, call)
+}
+
+// StartWatchAbsence subscribes to the creation of a node at path, with one request, and does not wait for the answer, which is
+// zk.ErrNoNode if there is no node: then tell gets [Created]. Otherwise tell gets the next event of the node. The rest is as
+// with [Epoch.StartWatchData]. The server keeps such a watch until there is a node, so the caller should end it with [Epoch.Unwatch].
+func (e *Epoch) StartWatchAbsence(path string, tell func(Event)) (*Watch, *Call[*zk.Stat]) {
+	return startWatch(e, watchKey{path, absenceWatch}, tell, Request[*zk.Stat]{op: opExists, decode: decodeStat})
+}
+
+// startWatch subscribes to key, and sends the read that sets its watch.
+func startWatch[T any](e *Epoch, key watchKey, tell func(Event), read Request[T]) (*Watch, *Call[T]) {
+	e.hub.mu.Lock()
+	w, n := e.hub.subscribe(key, tell)
+	e.hub.mu.Unlock()
+	return w, Start(e, watching(e, key, n, read))
+}
+
+func awaitWatch[T any](ctx context.Context, e *Epoch, w *Watch, call *Call[T]) (*Watch, T, error) {
+	v, err := call.Wait(ctx, e)
+	if err != nil {
+		GiveUp(e, w, call)
+		return nil, v, err
+	}
+	return w, v, nil
+}
+
+// GiveUp ends a subscription whose read was of no use: it failed, or nothing waited for the answer. If the server holds the
+// watch, or may yet come to hold it, it is made to forget it.
+func GiveUp[T any](e *Epoch, w *Watch, read *Call[T]) {
+	if read.Answered() {
+		_, err := read.Result()
+		absent := w.key.kind == absenceWatch && errors.Is(err, zk.ErrNoNode) // that is what such a watch is set on
+		if err != nil && !absent {
+			w.Stop()
+			return
+		}
+	}
+	e.Unwatch(w)
+}
+
+// WatchTree subscribes to the node at path, which need not exist, and to all nodes below it. tell gets the path of
+// each node that was created, changed or deleted since, in wire order, from the goroutine that reads the
+// connection, and must not block. It gets [Disconnected] once, with the path of the tree, when the server does not hold the
+// watch any more. After that it gets nothing.
+//
+// The request is sent once. Servers before 3.6 refuse it (Unimplemented), once; then it fails so without a request.
+// A server sends no events of a node that the session may not read.
+func (e *Epoch) WatchTree(ctx context.Context, path string, tell func(path string, what Event)) (*TreeWatch, error) {
+	h := &e.hub
+	w := &TreeWatch{h, path, tell, func(needed func() bool) { e.removeWatches(path, anyWatches, needed) }}
+	t := h.subscribeTree(w)
+	const recursive = 1
+	_, err := Start(e, Request[struct{}]{op: opAddWatch, turn: func() ([]byte, bool) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.trees[path] != t {
+			return nil, false // the connection of the subscription is gone
+		}
+		t.asked = true
+		return jute.AppendInt32(jute.AppendText(nil, path), recursive), true
+	}, decode: func(*jute.Decoder) (struct{}, error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		t.held = true
+		return struct{}{}, nil
+	}}).Wait(ctx, e)
+	switch {
+	case Unimplemented(err):
+		w.refused()
+		return nil, err
+	case err != nil:
+		w.Stop()
+		return nil, err
+	}
+	return w, nil
+}
+
+// Unwatch is [Watch.Stop], and has the server forget the watch if nothing else waits for its event. That costs a
+// request, for whose answer it does not wait, unless the event has come.
+func (e *Epoch) Unwatch(w *Watch) {
+	waiting := w.Waiting()
+	w.Stop()
+	if !waiting {
+		return
+	}
+	kinds, number := []watchKind{dataWatch, absenceWatch}, int32(dataWatches)
+	if w.key.kind == childWatch {
+		kinds, number = []watchKind{childWatch}, childWatches
+	}
+	e.removeWatches(w.key.path, number, func() bool { return e.hub.forget(w.key.path, kinds) })
+}
+
+// The kinds of watches that removeWatches knows.
+const (
+	childWatches = 1
+	dataWatches  = 2
+	anyWatches   = 3
+)
+
+// removeWatches has the server forget watches, if they are not needed any more when the request is written. Without a
+// connection they are gone already. Servers that do not know the request keep them until their events, which wake nothing.
+func (e *Epoch) removeWatches(path string, kind int32, unneeded func() bool) {
+	body := jute.AppendInt32(jute.AppendText(nil, path), kind)
+	Start(e, Request[struct{}]{
+		op: opRemoveWatches, turn: func() ([]byte, bool) { return body, unneeded() },
+		decode: decodeNothing, // a refusal says that there is no such watch
+	})
 }

@@ -3,25 +3,22 @@ package zkconn
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"sync"
 	"time"
-
-	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
 // wire is the net.Conn that the client library sees. It passes whole frames in both
 // directions, and keeps account of the requests in them. The library writes each
 // frame with one Write, from one goroutine at a time, and reads from one goroutine.
 type wire struct {
-	raw   net.Conn
-	epoch *Epoch
-	addr  string
+	raw     net.Conn
+	session *session
+	owner   owner
+	addr    string
 
 	target target
 	limit  time.Duration // for each step of the handshake
@@ -36,7 +33,7 @@ type wire struct {
 
 	identity presence // guarded by the lock of the client's identity
 
-	unlinked chan struct{} // closed once the epoch has heard of its end
+	unlinked chan struct{} // closed once the owner has heard of its end
 
 	met  context.Context // ends when the handshake has succeeded, or the connection has failed
 	meet context.CancelFunc
@@ -52,12 +49,25 @@ type wire struct {
 	closed   bool
 }
 
+// owner is what hears of the fate of a connection. The calls come in wire order, in the
+// goroutine that reads or closes the connection.
+type owner interface {
+	greeted(w *wire, r connectReply, sent time.Time) error // before the client library sees the reply
+	refused(w *wire, r connectReply, err error)            // the server refuses the credentials, of a session that it made
+	expired(w *wire)                                       // the server says that the session is gone
+	stored(zxid int64) error                               // the server answered a change with this zxid
+	disconnected(w *wire, err error, open bool)            // once, when the connection has ended
+}
+
+// keepBuffer is the size up to which a connection keeps its buffer between frames.
+const keepBuffer = 2 << 10
+
 // newWire wraps a new connection. The handshake must end by deadline: the
 // client library reads the connect reply without any deadline of its own.
-func newWire(raw net.Conn, e *Epoch, addr string, deadline time.Time) *wire {
+func newWire(raw net.Conn, s *session, o owner, addr string, deadline time.Time) *wire {
 	_ = raw.SetDeadline(deadline) // a connection without deadlines is still bounded by the lease clock
 	w := &wire{
-		raw: raw, epoch: e, addr: addr,
+		raw: raw, session: s, owner: o, addr: addr,
 		in:      bufio.NewReaderSize(raw, keepBuffer),
 		writing: make(chan struct{}, 1), unlinked: make(chan struct{}),
 		sent: make(map[int32]*sentRequest),
@@ -66,22 +76,110 @@ func newWire(raw net.Conn, e *Epoch, addr string, deadline time.Time) *wire {
 	return w
 }
 
-// Write implements net.Conn. b is exactly one frame. The send time is taken before
-// the frame leaves. In the other order the lease clock could be ahead of the server.
-func (w *wire) Write(b []byte) (int, error) {
-	greeting, err := w.note(b, time.Now())
-	if err != nil {
-		return 0, err
+// firstOwn is where the xids of our own requests begin; the client library counts from 1.
+const firstOwn = 1 << 30
+
+// sentRequest is a request that waits for its answer.
+type sentRequest struct {
+	at   time.Time
+	op   int32
+	size int  // in bytes, of a request of our own
+	beat bool // a heartbeat, which may be answered at any time
+	done bool // answered
+	// end is called once, in the goroutine that reads or closes the
+	// connection. It is nil for a request of the client library's.
+	end func(body []byte, err error)
+	// turn, if not nil, returns the body. It is called when the request is about to be written, so what it finds is in the
+	// order of the wire. If the request is not needed any more, it is not sent, and ends with ErrNotSent. turn must not block.
+	turn func() (body []byte, needed bool)
+}
+
+// unsent is a request that waits for its turn to be written.
+type unsent struct {
+	r    *sentRequest
+	body []byte
+}
+
+// answer ends a request of our own; for one of the client library's it does nothing.
+func (r *sentRequest) answer(body []byte, err error) {
+	if r.end != nil {
+		r.end(body, err)
 	}
-	w.epoch.sendBuffer.owned(w.epoch.conn, false) // a new buffer does not change b
-	if greeting {
-		b = w.greet(b)
+}
+
+// expect notes r as sent. It fails on a closed connection.
+//
+// No xid is used twice in a session, whichever connection it is on: servers find the request to which a
+// committed transaction belongs by session and xid. A transaction that was under way when the connection
+// was lost would be taken for a new request with its xid, and answer it (seen on real servers).
+func (w *wire) expect(r *sentRequest) (xid int32, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || !w.open {
+		return 0, false
 	}
-	n, err := w.put(b)
-	if err == nil && !greeting { // after an error the goroutine of the library that sends ends
-		w.epoch.sendBuffer.owned(w.epoch.conn, true)
+	for {
+		xid = firstOwn + 1 + int32((w.session.xids.Add(1)-1)%(firstOwn-2))
+		if w.sent[xid] == nil {
+			break
+		}
 	}
-	return n, err
+	w.await(xid, r)
+	if !r.beat {
+		w.order = append(w.order, xid)
+	}
+	return xid, true
+}
+
+// await notes a request that is about to be sent. mu is held.
+func (w *wire) await(xid int32, r *sentRequest) {
+	w.sent[xid] = r
+	w.asked = append(w.asked, r)
+}
+
+// takeOut takes the request that was answered off the list of those that wait for an answer.
+func (w *wire) takeOut(xid int32) (*sentRequest, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.sent[xid]
+	delete(w.sent, xid)
+	if r != nil {
+		r.done = true
+	}
+	for len(w.asked) > 0 && w.asked[0].done {
+		w.asked[0] = nil // the slice keeps what is before its begin
+		w.asked = w.asked[1:]
+	}
+	switch {
+	case r == nil:
+		// A second answer to one request may mean that it was applied twice. No call
+		// would find the second node, so the session must end, and the node with it.
+		return nil, w.violation(fmt.Errorf("an answer to a request that was not sent or was answered already (xid %d)", xid))
+	case r.end == nil || r.beat:
+		return r, nil
+	case len(w.order) == 0 || w.order[0] != xid:
+		// Servers answer one session in the order of its requests. So an earlier request, or
+		// its answer, has been lost on the way, and its caller would wait for ever.
+		return r, fmt.Errorf("%s answered a request before those that were sent earlier", w.addr)
+	}
+	w.order = w.order[1:]
+	return r, nil
+}
+
+// overdue is called when a heartbeat was answered. If a request waits for much longer
+// than that, it was lost on the way, or its answer was: by something between us and the
+// server that loses single messages. The next connection finds out what became of it.
+func (w *wire) overdue() error {
+	limit := 2 * w.session.Timeout() / 3
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.order) == 0 || w.sent[w.order[0]] == nil {
+		return nil
+	}
+	if late := time.Since(w.sent[w.order[0]].at); late > limit {
+		return fmt.Errorf("%s answers heartbeats, but not a request of %v ago", w.addr, late.Round(time.Millisecond))
+	}
+	return nil
 }
 
 // silence is how old the oldest request is that is not answered; 0 if there is none.
@@ -99,95 +197,43 @@ func (w *wire) silence() time.Duration {
 	return now.Sub(oldest)
 }
 
-// ping sends a ping of our own.
-func (w *wire) ping() {
-	b := jute.AppendFrame(nil, requestHeader(xidPing, opPing))
-	_, _ = w.note(b, time.Now())
-	_, _ = w.put(b) // a failed write ends the connection
-}
-
-// greet writes into the handshake the greatest zxid that the session has seen, so that a server that
-// lags behind it refuses the connection. Without this, a read on the next connection could show an
-// older state than one before. The client library knows only the answers to its own requests.
-func (w *wire) greet(b []byte) []byte {
-	const at, end = 8, 16 // behind the frame's length and the protocol's version
-	if len(b) < end {
-		return b
-	}
-	b = slices.Clone(b)
-	zxid := max(int64(binary.BigEndian.Uint64(b[at:end])), w.epoch.seen.Load())
-	binary.BigEndian.PutUint64(b[at:end], uint64(zxid))
-	return b
-}
-
 // put writes one frame. writing keeps it apart from the wire's own frames. The client
 // library sets its own deadline before each write and removes it after. That deadline
 // is ignored, and set here instead, where no other write can come in between.
 func (w *wire) put(b []byte) (int, error) {
 	w.writing <- struct{}{}
-	return w.putNow(b, 2*w.epoch.span()/3, func() {})
-}
-
-// putNow is put for the goroutine that holds writing, which it
-// gives back. During the handshake the deadline of newWire holds. It calls late
-// before the connection fails because the limit has passed.
-func (w *wire) putNow(b []byte, limit time.Duration, late func()) (int, error) {
-	w.mu.Lock()
-	open := w.open
-	w.mu.Unlock()
-	if open {
-		_ = w.raw.SetWriteDeadline(time.Now().Add(limit)) // fails on a closed connection, as the write will
-	}
-	n, err := w.raw.Write(b)
-	<-w.writing
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		late()
-	}
+	n, _, err := w.putNow(b, 2*w.session.expected()/3)
 	if err != nil {
-		w.fail(err) // also fails the request of this frame
+		w.fail(err)
 	}
 	return n, err
 }
 
-// note keeps account of a frame that the client library sends. It reports whether the frame is the handshake. That must not
-// go out any more, which is the error, once Stop has begun: it would make a session that nobody ends (awaitGreeting).
-func (w *wire) note(b []byte, now time.Time) (greeting bool, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.open {
-		if w.epoch.client.running.Err() != nil {
-			return true, ErrClosed
-		}
-		w.greeting = now
-		return true, nil
+// putNow writes one frame for the goroutine that holds writing, which it gives back. During the
+// handshake the deadline of newWire holds. After an error the caller must call fail.
+func (w *wire) putNow(b []byte, limit time.Duration) (n int, late bool, err error) {
+	if w.state(func() bool { return w.open }) {
+		_ = w.raw.SetWriteDeadline(time.Now().Add(limit)) // fails on a closed connection, as the write will
 	}
-	r := jute.Decode(b)
-	r.Int32()
-	xid, op := r.Int32(), r.Int32()
-	switch {
-	case r.Err() != nil || w.closed:
-	case xid == xidPing:
-		w.pings = append(w.pings, now)
-	default:
-		w.await(xid, &sentRequest{at: now, op: op})
-	}
-	return false, nil
+	n, err = w.raw.Write(b)
+	<-w.writing
+	return n, errors.Is(err, os.ErrDeadlineExceeded), err
 }
 
-// await notes a request that is about to be sent. mu is held.
-func (w *wire) await(xid int32, r *sentRequest) {
-	w.sent[xid] = r
-	w.asked = append(w.asked, r)
+// state reports a condition with mu held.
+func (w *wire) state(is func() bool) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return is()
 }
 
 // hasGreeted reports whether the handshake has been sent, or is about to be.
-func (w *wire) hasGreeted() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return !w.greeting.IsZero()
-}
+func (w *wire) hasGreeted() bool { return w.state(func() bool { return !w.greeting.IsZero() }) }
 
-// fail closes the connection, once, and tells the epoch why.
+// ending reports whether the connection has ended, and its owner may not have heard of that yet.
+func (w *wire) ending() bool { return w.state(func() bool { return w.closed }) }
+
+// fail closes the connection, once, and reports why to its owner.
 func (w *wire) fail(err error) {
 	w.mu.Lock()
 	again := w.closed
@@ -198,19 +244,34 @@ func (w *wire) fail(err error) {
 		return
 	}
 	w.meet()
-	// The epoch hears of it before the requests fail: a caller that
+	// The owner hears of it before the requests fail: a caller that
 	// tries again then finds no connection, and waits for the next.
-	w.epoch.disconnected(w, err, open)
+	w.owner.disconnected(w, err, open)
 	close(w.unlinked)
 	w.drop(err)
 	shut(w.raw)
 }
 
-// ending reports whether the connection has ended, and the epoch may not have heard of that yet.
-func (w *wire) ending() bool {
+// drop fails every request that was not answered.
+func (w *wire) drop(cause error) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.closed
+	sent := w.sent
+	w.sent, w.asked = nil, nil
+	w.mu.Unlock()
+	longest, ops := 0, map[int32]struct{}{}
+	for _, r := range sent {
+		longest = max(longest, r.size)
+		ops[r.op] = struct{}{}
+	}
+	if isClosed(cause) {
+		w.session.most.closed(longest)
+		for op := range ops {
+			w.session.unknown.cut(op)
+		}
+	}
+	for _, r := range sent {
+		r.answer(nil, &unknownError{fmt.Errorf("the connection was lost before the answer: %w", cause)})
+	}
 }
 
 // shut closes a connection. With TLS it closes the connection underneath
@@ -220,6 +281,12 @@ func shut(c net.Conn) {
 		secured.NetConn().Close()
 	}
 	c.Close()
+}
+
+// violation marks err as a breach of the protocol, which ends the session if
+// there is one: nothing else that came on this connection can be trusted either.
+func (w *wire) violation(err error) error {
+	return &violationError{fmt.Errorf("%s broke the protocol: %w", w.addr, err)}
 }
 
 // Close implements net.Conn.
@@ -236,13 +303,10 @@ func (w *wire) Close() error {
 func (w *wire) SetDeadline(t time.Time) error { return w.SetReadDeadline(t) }
 
 func (w *wire) SetReadDeadline(t time.Time) error {
-	w.mu.Lock()
-	pass := w.open && !w.closed
-	w.mu.Unlock()
-	if !pass {
-		return nil
+	if w.state(func() bool { return w.open && !w.closed }) {
+		return w.raw.SetReadDeadline(t)
 	}
-	return w.raw.SetReadDeadline(t)
+	return nil
 }
 
 // SetWriteDeadline does nothing: see put.
@@ -250,9 +314,3 @@ func (w *wire) SetWriteDeadline(time.Time) error { return nil }
 
 func (w *wire) LocalAddr() net.Addr  { return w.raw.LocalAddr() }
 func (w *wire) RemoteAddr() net.Addr { return w.raw.RemoteAddr() }
-
-// violation marks err as a breach of the protocol, which ends the session if
-// there is one: nothing else that came on this connection can be trusted either.
-func (w *wire) violation(err error) error {
-	return &violationError{fmt.Errorf("%s broke the protocol: %w", w.addr, err)}
-}

@@ -13,18 +13,6 @@ import (
 	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
-// maxFrame bounds what a server may send at once: servers store no more than 1 MB in a node, unless their jute.maxbuffer
-// says otherwise. Only a listing that was asked for may be longer, up to maxListing: that is a million contenders. The
-// answer to a read of our own that is still longer is skipped. The client library keeps its largest buffer as long as the
-// connection stands.
-const (
-	maxFrame   = 4 << 20
-	maxListing = 64 << 20
-)
-
-// keepBuffer is the size up to which a connection keeps its buffer between frames.
-const keepBuffer = 2 << 10
-
 // Read implements net.Conn.
 func (w *wire) Read(p []byte) (int, error) {
 	for len(w.rest) == 0 {
@@ -41,9 +29,7 @@ func (w *wire) Read(p []byte) (int, error) {
 // next reads one frame, checks it, and handles it. Unless the frame answers
 // a request of our own, next makes it available to the client library.
 func (w *wire) next() error {
-	w.mu.Lock()
-	open := w.open
-	w.mu.Unlock()
+	open := w.state(func() bool { return w.open })
 	if cap(w.buf) > keepBuffer {
 		w.buf = nil // a long listing must not be kept until something else comes, which may take long
 	}
@@ -126,14 +112,14 @@ func (w *wire) skip(n int64) error {
 	}
 	r := jute.Decode(header)
 	xid, zxid := r.Int32(), r.Int64()
-	w.epoch.see(zxid)
+	w.session.see(zxid)
 	return w.replied(xid, zxid, codeTooLong, nil)
 }
 
 // pass makes the frame available to the client library. It is called in the goroutine of the
 // library that receives: of all that is read after the handshake, this is the only one.
 func (w *wire) pass() {
-	receiveAll(w.epoch.conn)
+	receiveAll(w.session.conn)
 	w.rest = w.buf
 }
 
@@ -153,11 +139,11 @@ func (w *wire) greeted(body []byte) error {
 	w.open = true
 	sent := w.greeting
 	w.mu.Unlock()
-	if err := w.epoch.greeted(w, reply, sent); err != nil {
+	if err := w.owner.greeted(w, reply, sent); err != nil {
 		return err
 	}
 	w.meet()
-	w.epoch.sendBuffer.owned(w.epoch.conn, true)
+	w.session.sendBuffer.owned(w.session.conn, true)
 	w.rest = w.buf
 	return nil
 }
@@ -166,7 +152,7 @@ func (w *wire) greeted(body []byte) error {
 // refused is of no use. It is part of the handshake, so nothing else is on the wire. The client
 // library never sends credentials again by itself (its way of doing so can hang it for ever).
 func (w *wire) authenticate(hello connectReply) error {
-	auth := w.epoch.cfg.Auth
+	auth := w.session.cfg.Auth
 	_ = w.raw.SetDeadline(time.Now().Add(w.limit)) // a step of its own; fails on a closed connection, as the write will
 	for _, a := range auth {
 		if _, err := w.put(jute.AppendFrame(nil, authRequest(a))); err != nil {
@@ -185,7 +171,7 @@ func (w *wire) authenticate(hello connectReply) error {
 			return w.violation(errors.New("credentials were not answered"))
 		case code != 0:
 			err := fmt.Errorf("%w: the servers do not know the scheme %q, or refuse what was presented for it", ErrAuth, a.Scheme)
-			w.epoch.refused(hello, err)
+			w.owner.refused(w, hello, err)
 			return err
 		}
 	}
@@ -195,38 +181,45 @@ func (w *wire) authenticate(hello connectReply) error {
 // received handles any frame after the handshake, unless the connection was given
 // up: what it still says must not be mistaken for what the next connection says.
 func (w *wire) received(body []byte) error {
-	w.mu.Lock()
-	closed := w.closed
-	w.mu.Unlock()
-	if closed {
+	if w.ending() {
 		return net.ErrClosed
 	}
 	r := jute.Decode(body)
 	xid, zxid, code := r.Int32(), r.Int64(), r.Int32()
-	w.epoch.see(zxid)
+	w.session.see(zxid)
 	switch {
 	case code == codeAuthDemanded && xid != xidEvent:
-		return w.epoch.demanded(w)
+		return w.demanded()
 	case xid == xidEvent:
 		kind, _, path := r.Int32(), r.Int32(), r.Text()
 		if r.Err() != nil {
 			return w.violation(fmt.Errorf("malformed watch event: %w", r.Err()))
 		}
-		// The event is told in this goroutine, before anything that follows on the wire is looked
+		// The event is reported in this goroutine, before anything that follows on the wire is looked
 		// at: the queue relies on hearing of departures in the order of the server's history.
-		w.epoch.hub.event(kind, string(path))
+		w.session.hub.event(kind, string(path))
 	case xid == xidPing:
 		w.ponged()
 		if err := w.overdue(); err != nil {
 			return err
 		}
-	case xid == xidAuth && w.epoch.client.identity.answered(w, code):
+	case xid == xidAuth && w.session.identity.answered(&w.identity, code):
 		return nil // the client library did not ask for this
 	default:
 		return w.replied(xid, zxid, code, r.Rest())
 	}
 	w.pass()
 	return nil
+}
+
+// demanded is called when a server demands that the client authenticate. It has made the session, but grants it
+// no request, not even its end. So nothing was ever made in it, and other sessions would fare no better.
+func (w *wire) demanded() error {
+	err := fmt.Errorf("%w: %s demands that clients authenticate (its enforce.auth.schemes or sessionRequireClientSASLAuth): "+
+		"use WithAuth with a scheme that it asks for; SASL is not supported", ErrAuth, w.addr)
+	w.session.vanish()
+	w.owner.refused(w, connectReply{}, err)
+	return err
 }
 
 // ponged counts an answer as that to the oldest ping. If
@@ -239,6 +232,56 @@ func (w *wire) ponged() {
 	}
 	w.mu.Unlock()
 	if !sent.IsZero() {
-		w.epoch.answered(sent, false)
+		w.session.answered(sent, false)
 	}
+}
+
+// replied handles the answer to a request. An answer to the client library's own request is passed on to it.
+func (w *wire) replied(xid int32, zxid int64, code int32, body []byte) error {
+	r, err := w.takeOut(xid)
+	if r == nil {
+		return err
+	}
+	if err == nil && stored(r.op, code) {
+		err = w.owner.stored(zxid)
+	}
+	if err == nil && code == 0 {
+		if err = checkReply(r.op, body); err != nil {
+			err = w.violation(err)
+		}
+	}
+	if err != nil {
+		r.answer(nil, &unknownError{err})
+		return err
+	}
+	s := w.session
+	s.most.answered(r.size)
+	if r.op == opMulti && expiredIn(body) {
+		code = codeSessionExpired
+	}
+	s.unknown.answered(r.op, code)
+	// The clock gets the answer before the caller, which may at once ask for what this answer proves.
+	if r.op != opAuth { // servers do not count credentials as a sign of life
+		s.answered(r.at, led(r.op, code))
+	}
+	if code == codeSessionExpired {
+		w.owner.expired(w)
+	}
+	if r.op == opClose {
+		s.vanish()
+	}
+	switch {
+	case r.end == nil:
+		w.pass()
+	case code == 0:
+		r.end(body, nil)
+	case code == codeSessionExpired:
+		r.end(nil, ErrOver)
+	default:
+		r.end(nil, classify(codeError(code)))
+	}
+	if r.beat {
+		return w.overdue()
+	}
+	return nil
 }

@@ -2,6 +2,20 @@ package zkconn
 
 import "context"
 
+// State is what a client knows of its session.
+type State int
+
+// The states of a client's session. When a connection falls silent, one of two
+// things happens first: the read deadline of the client library ends the connection
+// (Suspended), or the lease clock ends the session (Lost, right after Connected).
+const (
+	Connecting State = iota
+	Connected
+	Suspended // disconnected; the session may be alive
+	Lost      // the session ended or can no longer be proved alive
+	Closed
+)
+
 // Change is a change of the state.
 type Change struct {
 	To      State
@@ -32,19 +46,6 @@ type Subscription struct {
 	From State
 
 	at *history
-}
-
-// Subscribe begins to follow state changes, from the next one on.
-// If the client is closed already, the first change is to Closed.
-func (c *Client) Subscribe() *Subscription {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := &Subscription{From: c.state, at: c.future}
-	if c.state == Closed {
-		s.at = newHistory()
-		s.at.add(Change{To: Closed})
-	}
-	return s
 }
 
 // Next returns the next change. It blocks until there is one or ctx ends.
