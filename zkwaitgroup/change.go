@@ -478,7 +478,7 @@ func (g *WaitGroup) search(ctx context.Context, e *zkconn.Epoch, b *batch) (c *c
 		switch {
 		case living[id]:
 			c, err = g.take(ctx, e, b, h, id, stat.Czxid)
-		case h != nil && h != g.own(e):
+		case h != nil && h != g.own(e) && b.undoes == nil:
 			err = g.excuse(ctx, e, b, h)
 		}
 		if c != nil || err != nil || b.left == 0 {
@@ -490,7 +490,7 @@ func (g *WaitGroup) search(ctx context.Context, e *zkconn.Epoch, b *batch) (c *c
 	if now, there, err := e.Exists(ctx, g.alive()); err != nil || there && now.Pzxid != stat.Pzxid {
 		return nil, cmp.Or(err, record.ErrAgain)
 	}
-	return nil, g.forgive(ctx, e, b)
+	return nil, g.forgive(ctx, e, b, stat.Czxid)
 }
 
 // take plans to say that members of a living record are done; nil if it has none.
@@ -533,19 +533,19 @@ func (g *WaitGroup) excuse(ctx context.Context, e *zkconn.Epoch, b *batch, h *ow
 	return nil
 }
 
-// forgive decides about calls of Done when no living member is left. If members died in the round, or in the one that
-// ended last, the calls may be for these, and change nothing. Otherwise there is one call too many.
-func (g *WaitGroup) forgive(ctx context.Context, e *zkconn.Epoch, b *batch) error {
+// forgive decides about calls of Done when no living member is left in a round, 0 if there was none. If members died in it,
+// or in the one that ended last, the calls may be for these, and change nothing. Otherwise there is one call too many.
+func (g *WaitGroup) forgive(ctx context.Context, e *zkconn.Epoch, b *batch, round int64) error {
 	b.turn.Leave() // in the round that is to be removed
 	if err := g.end(ctx, e, false); err != nil {
 		return err
 	}
-	dead, err := g.deadOf(ctx, e, 0)
-	if err == nil && dead == nil {
+	switch dead, err := g.deadOf(ctx, e, round); {
+	case err != nil:
+		return err
+	case dead == nil:
 		return errNegative
 	}
-	if err == nil {
-		b.left = 0
-	}
-	return err
+	b.left = 0
+	return nil
 }

@@ -130,13 +130,13 @@ func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch, empty bool) error 
 			return record.ErrAgain
 		}
 		records := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == claimed })
-		many := len(records) > g.recordsAtOnce()
+		many := len(records) > g.recordsAtOnce() || len(records) < len(ids)
 		if many && !stalled {
 			if stalled, err = g.claim(ctx, e); err != nil {
 				return err
 			}
 		}
-		if many || len(records) < len(ids) {
+		if many {
 			records = append(records, claimed) // last
 		}
 		if err = g.remove(ctx, e, stat.Czxid, records); err != nil && many {
@@ -216,12 +216,11 @@ func deletes(paths ...string) (ops []any) {
 	return ops
 }
 
-// recordsAtOnce is the number of records that are removed in one transaction. They share it with the other operations, and
+// recordsAtOnce is the number of records that are removed in one transaction. They share it with four other operations, and
 // half of it is for the names of the dead.
 func (g *WaitGroup) recordsAtOnce() int {
-	const others = 4 // the node dead and the three directories
-	each := len(g.members()) + len("/12345678-1234-1234-1234-123456789012") + 9 + 4 + 4 + 4 + record.ACLSize(g.at.ACL())
-	return min(max(record.MaxTransaction/2/each-others, 1), fewRecords)
+	each := len(g.record(g.id)) + 21 + record.ACLSize(g.at.ACL())
+	return min(max(record.MaxTransaction/2/each-4, 1), fewRecords)
 }
 
 // writeDown plans to write down who died, in addition to the dead of the same round that were written down before. So the
@@ -245,11 +244,6 @@ func (g *WaitGroup) writeDown(ctx context.Context, e *zkconn.Epoch, d deaths) (o
 	v.Rounds = append(v.Rounds, d)
 	v.Rounds = v.Rounds[max(len(v.Rounds)-keptRounds, 0):]
 	data := record.Encode(v)
-	// The records share the transaction with the report, so the oldest rounds are left out if the report is too long.
-	for len(data) > record.MaxTransaction/2 && len(v.Rounds) > 1 {
-		v.Rounds = v.Rounds[1:]
-		data = record.Encode(v)
-	}
 	if stat == nil {
 		return []any{&zk.CreateRequest{Path: g.dead(), Data: data, Acl: g.at.ACL()}}, nil
 	}
