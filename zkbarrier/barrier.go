@@ -75,6 +75,7 @@ func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Opti
 		b.line = gate.Line(b.at.Queue("/turns", queue.KindLock), b.base(), b.base())
 		b.misuse = b.fit()
 	}
+	b.at.Refuse(b.misuse)
 	return b
 }
 

@@ -76,6 +76,7 @@ func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Opti
 		b.terms.Check = b.check
 		b.line = gate.Line(b.at.Queue("/turns", queue.KindLock), b.base(), b.base())
 	}
+	b.at.Refuse(b.misuse)
 	return b
 }
 

@@ -50,6 +50,7 @@ func New(l sync.Locker, path string, opts ...zksync.Option) *Cond {
 	if c.misuse == nil && within(c.lock.Path(), path) {
 		c.misuse = fmt.Errorf("%w: %s is the directory of the lock; use a path beside it", zksync.ErrMisuse, path)
 	}
+	c.at.Refuse(c.misuse)
 	return c
 }
 

@@ -27,12 +27,16 @@ func NewGate(s *zksync.Session, path string, opts ...zksync.Option) *Gate {
 	return &Gate{session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...).Of(layout.Gate)}
 }
 
-// run is Run of the access of a gate that NewGate has made.
-func (g *Gate) run(ctx context.Context, op string, f func(context.Context, *zkconn.Epoch) error) error {
+// made is g, which NewGate has made. It panics with a zero or nil value.
+func (g *Gate) made() *Gate {
 	if g == nil || g.at == nil {
 		panic(errs.Unmade("a Gate", "NewGate"))
 	}
-	return g.at.Run(ctx, op, f)
+	return g
+}
+
+func (g *Gate) run(ctx context.Context, op string, f func(context.Context, *zkconn.Epoch) error) error {
+	return g.made().at.Run(ctx, op, f)
 }
 
 // dir is the directory of the gate.

@@ -98,21 +98,27 @@ func Contenders(ctx context.Context, s *Session, path string) ([]Contender, erro
 	if err := node.ValidatePath(path); err != nil {
 		return wrap(err)
 	}
-	q := lookAt(s.inner(), path)
-	var list []queue.Contender
-	err := s.inner().In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
-		at, entries, err := q.Locate(ctx, e)
-		if err == nil {
-			list, err = at.Describe(ctx, e, entries, func() (int64, error) {
-				t, err := at.Permits(ctx, e, entries)
-				return t.Now(), err
-			})
-		}
+	var all []Contender
+	err := s.inner().In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+		all, err = contenders(ctx, e, s.inner(), path)
 		return err
 	})
 	if err != nil {
 		return wrap(err)
 	}
+	return all, nil
+}
+
+// contenders is Contenders in one session.
+func contenders(ctx context.Context, e *zkconn.Epoch, s *session.Session, path string) ([]Contender, error) {
+	at, entries, err := lookAt(s, path).Locate(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	list, err := at.Describe(ctx, e, entries, func() (int64, error) {
+		t, err := at.Permits(ctx, e, entries)
+		return t.Now(), err
+	})
 	all := make([]Contender, len(list))
 	for i, c := range list {
 		all[i] = Contender{
@@ -120,7 +126,7 @@ func Contenders(ctx context.Context, s *Session, path string) ([]Contender, erro
 			Since: c.Since, Token: Token(c.Token), Node: c.Node, ID: c.ID, Permits: c.Permits,
 		}
 	}
-	return all, nil
+	return all, err
 }
 
 // lookAt is the queue at one of the session's paths, for reading only.

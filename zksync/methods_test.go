@@ -16,5 +16,5 @@ func TestAMutexHasNoMethodOfTheInside(t *testing.T) {
 	for i := range m.NumMethod() {
 		names = append(names, m.Method(i).Name)
 	}
-	require.Equal(t, []string{"Contenders", "Do", "Lease", "Lock", "LockContext", "String", "TryLock", "TryLockContext", "Unlock"}, names)
+	require.Equal(t, []string{"Contenders", "Do", "Lease", "Lock", "LockContext", "State", "String", "TryLock", "TryLockContext", "Unlock"}, names)
 }

@@ -1,193 +1,188 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/layout"
+	reads "github.com/go-menagerie/menagerie/internal/look"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/wording"
+	"github.com/go-menagerie/menagerie/zkatomic"
+	"github.com/go-menagerie/menagerie/zkbarrier"
+	"github.com/go-menagerie/menagerie/zkcond"
+	"github.com/go-menagerie/menagerie/zkcron"
+	"github.com/go-menagerie/menagerie/zkdurable"
+	"github.com/go-menagerie/menagerie/zkflight"
+	"github.com/go-menagerie/menagerie/zkgroup"
+	"github.com/go-menagerie/menagerie/zklatch"
+	"github.com/go-menagerie/menagerie/zkmap"
+	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zkphaser"
+	"github.com/go-menagerie/menagerie/zkqueue"
+	"github.com/go-menagerie/menagerie/zksemaphore"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
 
-// kind is a kind of recipe. ls finds it out by the nodes, which docs/layout.md describes.
-type kind struct {
-	name string
-	// looks reports whether a node looks like that.
-	looks func(n *node) bool
-	// describe reads the state. It may find out that the node is of another kind, and set that.
-	describe func(ctx context.Context, l *look, n *node, o *object) error
-	// part reports whether a child belongs to it. Any other child is a thing of its own.
-	part func(child string) bool
+// state is the State of the type at a path. The numbers in the constructors do not matter: the State shows those on the servers.
+func state(ctx context.Context, s *zksync.Session, kind, at string) (any, error) {
+	switch kind {
+	case layout.Mutex, layout.RWMutex, layout.Election:
+		return zksync.NewMutex(s, at).State(ctx)
+	case layout.Semaphore:
+		return zksemaphore.NewWeighted(s, at, 1).State(ctx)
+	case layout.Cond:
+		return zkcond.New(zksync.NewMutex(s, "/lock-of-"+at[1:]), at).State(ctx)
+	case layout.Once:
+		return zkonce.New(s, at).State(ctx)
+	case layout.Promise:
+		return zkonce.NewPromise[any](s, at).State(ctx)
+	case layout.Barrier:
+		return zkbarrier.NewBarrier(s, at, 1).State(ctx)
+	case layout.DoubleBarrier:
+		return zkbarrier.NewDoubleBarrier(s, at, 1).State(ctx)
+	case layout.Latch:
+		return zklatch.New(s, at, 1).State(ctx)
+	case layout.Gate:
+		return zklatch.NewGate(s, at).State(ctx)
+	case layout.Phaser:
+		return zkphaser.New(s, at).State(ctx)
+	case layout.WaitGroup:
+		return zkwaitgroup.New(s, at).State(ctx)
+	case layout.Flight:
+		return zkflight.New[any](s, at).State(ctx)
+	case layout.FlightKey:
+		key, _ := layout.Unescape(path.Base(at)) // a long key cannot be told from its name
+		return zkflight.New[any](s, path.Dir(at)).KeyState(ctx, key)
+	case layout.Int64:
+		return zkatomic.NewInt64(s, at).State(ctx)
+	case layout.Sequence:
+		return zkatomic.NewSequence(s, at).State(ctx)
+	case layout.Value:
+		return zkatomic.NewValue[any](s, at).State(ctx)
+	case layout.Slots:
+		return zkatomic.NewSlots(s, at, 1).State(ctx)
+	case layout.Map:
+		return zkmap.New[string, any](s, at).State(ctx)
+	case layout.Set:
+		return zkmap.NewSet[string](s, at).State(ctx)
+	case layout.Queue:
+		return zkqueue.New[any](s, at).State(ctx)
+	case layout.Group:
+		return zkgroup.New(s, at).State(ctx)
+	case layout.Cron:
+		return zkcron.New(s, at).State(ctx)
+	case layout.Durable:
+		return zkdurable.NewMutex(s, at).State(ctx)
+	}
+	return nil, zksync.ErrMisuse
 }
-
-// kinds are tried in this order: first those that are named by a child, then those that have data in the base node, then
-// those that are known only by the names of their children. The last one takes everything else.
-var kinds = append(typedKinds, []kind{
-	{"system", func(n *node) bool { return n.path == "/zookeeper" || strings.HasPrefix(n.path, "/zookeeper/") }, describeSystem, any_},
-	{"semaphore", hasKeys("permits", "capacity?", "most?"), describeSemaphore, named("queue")},
-	{"latch", hasKeys("total", "open?"), describeLatch, like(`counts|closed-of-\d+`)},
-	{"barrier", hasKeys("parties", "generation", "tolerant?", "broken?"), describeBarrier, like(`parties-\d+|open-\d+|ended-\d+|turns?`)},
-	{"double barrier", hasKeys("parties"), describeDouble, like(`parties|gathering-\d+|open-[0-9a-f]+|turns?`)},
-	{"phaser", hasKeys("phase", "terminated?", "action?"), describePhaser, like(`open|action|wait-\d+|phase-\d+|turns?`)},
-	{"condition", isCondition, describeCondition, like(waitName)},
-	{"lock", isQueue, describeQueue, partOfQueue},
-	{"wait group", only("round", "dead"), describeWaitGroup, named("round", "dead")},
-	{"gate", only("closed"), describeGate, named("closed")},
-	{"once", only("lock", "result"), describeOnce, named("lock", "result")},
-	{"flight key", isFlightKey, describeFlightKey, named("flight")},
-	{"node", func(n *node) bool { return len(n.children) == 0 }, describeNode, none},
-	{"directory", func(*node) bool { return true }, describeDirectory, none},
-}...)
 
 // describe returns the kind and the state of n.
-func (l *look) describe(ctx context.Context, n *node) (*object, error) {
-	for _, k := range kinds {
-		if !k.looks(n) {
-			continue
+func (l *look) describe(ctx context.Context, n *reads.Node) (*object, error) {
+	kind := layout.Guess(n.Data, n.Children)
+	o, err := l.of(ctx, n, kind)
+	if errors.Is(err, zksync.ErrMisuse) { // it only looked like that
+		kind = ""
+		o, err = l.plain(ctx, n)
+	}
+	if errors.Is(err, zk.ErrNoAuth) { // of a part of it, so nothing is known
+		o, err = &object{Path: n.Path, Kind: cmp.Or(layout.Word(kind), "directory"), State: "denied", Detail: denied, Entries: []contenderRow{}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.queue = o.queue || slices.Contains([]string{layout.Mutex, layout.RWMutex, layout.Election, layout.Semaphore}, kind)
+	for _, child := range n.Children {
+		if o.Kind != "system" && (!layout.IsPart(kind, child) || kind == layout.Once && o.State != "done") { // it may be a directory
+			o.rest = append(o.rest, child)
 		}
-		o := &object{Path: n.path, Kind: k.name, Entries: []contenderRow{}}
-		for _, child := range n.children {
-			if !k.part(child) {
-				o.rest = append(o.rest, child)
-			}
-		}
-		err := k.describe(ctx, l, n, o)
-		if errors.Is(err, zk.ErrNoAuth) { // of a part of it, so nothing is known
-			o.State, o.Detail, err = "denied", denied, nil
-		}
+	}
+	return o, nil
+}
+
+// of is the object of a type, which is its State.
+func (l *look) of(ctx context.Context, n *reads.Node, kind string) (*object, error) {
+	l.Known = n
+	st, err := state(ctx, l.s, kind, n.Path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(st)
+	if err != nil {
+		return nil, err
+	}
+	o := new(object)
+	if err := json.Unmarshal(data, o); err != nil || o.Path == n.Path {
 		return o, err
 	}
-	panic("menagerie: a node of no kind") // the last one is for all
-}
-
-// hasKeys accepts a node whose data is a JSON object with these keys and no others. Keys with a
-// question mark may be missing.
-func hasKeys(keys ...string) func(*node) bool {
-	return func(n *node) bool {
-		var object map[string]json.RawMessage
-		if json.Unmarshal(n.data, &object) != nil || object == nil {
-			return false
-		}
-		for _, k := range keys {
-			name, optional := strings.CutSuffix(k, "?")
-			if _, there := object[name]; !there && !optional {
-				return false
-			}
-			delete(object, name)
-		}
-		return len(object) == 0
-	}
-}
-
-// only accepts a node that has children, all with one of these names.
-func only(names ...string) func(*node) bool {
-	return func(n *node) bool {
-		return len(n.children) > 0 && !slices.ContainsFunc(n.children, func(c string) bool { return !slices.Contains(names, c) })
-	}
-}
-
-func named(names ...string) func(string) bool {
-	return func(child string) bool { return slices.Contains(names, child) }
-}
-
-func like(pattern string) func(string) bool {
-	return regexp.MustCompile(`^(?:` + pattern + `)$`).MatchString
-}
-
-func any_(string) bool { return true }
-func none(string) bool { return false }
-
-func isQueue(n *node) bool {
-	return slices.ContainsFunc(n.children, func(c string) bool { return entryName.MatchString(c) || heldMark.MatchString(c) })
-}
-
-// heldMark is what a holder with a lock delay leaves beside its entry: it stays if the hold is lost.
-var heldMark = regexp.MustCompile(`^held-[0-9a-f-]{36}-([0-9a-zµ.]+)_lock-2147483647$`)
-
-// partOfLock reports whether a node stands beside the entries: such a mark, or a request to give the lock up.
-var partOfLock = like(`(held|revoke)-.*_lock-2147483647`)
-
-func partOfQueue(child string) bool { return entryName.MatchString(child) || partOfLock(child) }
-
-const waitName = `_c_[0-9a-f-]{32,36}-wait-[0-9a-f]{16}-[0-9a-f]{8}`
-
-var isWaiter = like(waitName)
-
-func isCondition(n *node) bool {
-	return slices.ContainsFunc(n.children, isWaiter) || hasKeys("signals", "by?")(n)
-}
-
-// isFlightKey accepts a node that has a flight's queue, and no data or a result.
-func isFlightKey(n *node) bool { return only("flight")(n) && (len(n.data) == 0 || holdsResult(n)) }
-
-// holdsResult reports whether a node's data are the newest result of a flight's run.
-func holdsResult(n *node) bool {
-	return hasKeys("by", "token", "value?", "error?", "panic?", "misuse?")(n)
-}
-
-// decoded reads the data of a base node, whose keys have been looked at.
-func decoded[T any](n *node) (v T) {
-	_ = json.Unmarshal(n.data, &v) // a value of another type stays zero
-	return v
+	return nil, zksync.ErrMisuse // the name of a long key does not show the key
 }
 
 // denied is the detail of a node that we may not read.
 const denied = "may not be read by us: see --auth"
 
-func describeSystem(_ context.Context, _ *look, n *node, o *object) error {
-	o.State, o.Detail = "system", "the servers' own"
-	return nil
-}
-
-func describeNode(_ context.Context, _ *look, n *node, o *object) error {
-	owner := ownerOf(n.data)
-	who := contenderRow{Owner: ownerRow{Host: owner.Host, PID: owner.PID, Name: owner.Name}}
-	switch {
-	case n.denied:
+// plain describes what is no recipe.
+func (l *look) plain(ctx context.Context, n *reads.Node) (*object, error) {
+	o := &object{Path: n.Path, Kind: "node", State: "node", Entries: []contenderRow{}}
+	owner := n.Row("", "")
+	switch below := len(n.Children) > 0; {
+	case n.Path == "/zookeeper" || strings.HasPrefix(n.Path, "/zookeeper/"):
+		o.Kind, o.State, o.Detail = "system", "system", "the servers' own"
+	case n.Denied && below:
+		o.Kind, o.State, o.Detail = "directory", "denied", denied
+	case n.Denied:
 		o.State, o.Detail = "denied", denied
-	case n.stat.EphemeralOwner != 0 && (owner.Host != "" || owner.PID != 0):
-		o.State, o.Detail = "ephemeral", fmt.Sprintf("%s of %s, of session %s", plural(int64(n.size), "byte"), who.who(), sessionText(n.stat.EphemeralOwner))
-	case n.stat.EphemeralOwner != 0:
-		o.State, o.Detail = "ephemeral", fmt.Sprintf("%s, of session %s", plural(int64(n.size), "byte"), sessionText(n.stat.EphemeralOwner))
-	case n.size > 0:
-		o.State, o.Detail = "node", fmt.Sprintf("%s of data, nothing below", plural(int64(n.size), "byte"))
+	case below:
+		return l.directory(ctx, n, o)
+	case n.Stat.EphemeralOwner != 0:
+		o.State, o.Detail = "ephemeral", wording.Plural(int64(n.Size), "byte")
+		if owner.Owner.Host != "" || owner.Owner.PID != 0 {
+			o.Detail += " of " + wording.Who(node.Owner(owner.Owner), owner.Session)
+		}
+		o.Detail += fmt.Sprintf(", of session 0x%x", uint64(n.Stat.EphemeralOwner))
+	case n.Size > 0:
+		o.Detail = wording.Plural(int64(n.Size), "byte") + " of data, nothing below"
 	default:
 		// Unused locks, elections, open gates and others look the same: an empty directory.
 		o.Kind, o.State, o.queue = "empty", "empty", true
 		o.Detail = "empty: a free lock or election, an open gate, or anything else"
 	}
-	return nil
+	return o, nil
 }
 
-func describeDirectory(ctx context.Context, l *look, n *node, o *object) error {
-	o.State, o.Detail = "directory", plural(int64(len(n.children)), "node")+" below"
-	if n.denied {
-		o.State, o.Detail = "denied", denied
-	}
-	// A flight is known only by its children, the keys.
+// maxKeys is how many children are read at most to tell a flight from a directory.
+const maxKeys = 64
+
+// directory describes a directory, which is a flight if its children are keys.
+func (l *look) directory(ctx context.Context, n *reads.Node, o *object) (*object, error) {
 	keys, unused := 0, 0
-	if len(n.data) == 0 && len(n.children) <= maxKeys {
-		err := l.each(ctx, n, n.children, func(c *node) error {
+	if len(n.Data) == 0 && len(n.Children) <= maxKeys {
+		err := l.Each(ctx, n, n.Children, func(c *reads.Node) error {
 			switch {
-			case isFlightKey(c):
+			case layout.MayBeKey(c.Data, c.Children):
 				keys++
-			case len(c.data) == 0 && len(c.children) == 0 && c.stat.EphemeralOwner == 0:
+			case len(c.Data) == 0 && len(c.Children) == 0 && c.Stat.EphemeralOwner == 0:
 				unused++
 			}
 			return nil
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if keys > 0 && keys+unused == len(n.children) {
-		o.Kind, o.State, o.Detail = "flight", "flight", plural(int64(keys), "key")
+	if keys > 0 && keys+unused == len(n.Children) && n.Path != "/" {
+		return l.of(ctx, n, layout.Flight)
 	}
-	return nil
+	o.Kind, o.State, o.Detail = "directory", "directory", wording.Plural(int64(len(n.Children)), "node")+" below"
+	return o, nil
 }
-
-// maxKeys is how many children are read at most to tell a flight from a directory.
-const maxKeys = 64

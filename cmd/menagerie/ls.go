@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"path"
 	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/go-menagerie/menagerie/bench/terminal"
+	reads "github.com/go-menagerie/menagerie/internal/look"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -104,7 +106,7 @@ func (a *app) list(cmd *cobra.Command, o lsOptions) error {
 	var last []byte
 	first := true
 	err = follow(bounded, s, redraw, o.watch, func(ctx context.Context, l *look) error {
-		looked.Store(l.epoch)
+		looked.Store(l.Epoch)
 		v, err := l.view(ctx, o)
 		if err != nil {
 			return err
@@ -158,27 +160,27 @@ func follow(ctx context.Context, s *zksync.Session, pause time.Duration, again b
 	return looking(ctx, s, func(ctx context.Context, l *look) error {
 		for {
 			if again {
-				l.changed = make(chan struct{}, 1)
+				l.Changed = make(chan struct{}, 1)
 			}
 			err := show(ctx, l)
 			switch {
 			case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
 				// The watches are not set again if the connection was lost meanwhile.
-				if err := l.epoch.Await(ctx); err != nil {
+				if err := l.Epoch.Await(ctx); err != nil {
 					return err
 				}
 			case err != nil || !again:
 				return err
 			default:
 				select {
-				case <-l.changed:
-				case <-l.epoch.Over():
+				case <-l.Changed:
+				case <-l.Epoch.Over():
 					return zkconn.ErrOver
 				case <-ctx.Done():
 					return context.Cause(ctx)
 				}
 			}
-			l.stop()
+			l.Stop()
 			select {
 			case <-time.After(pause):
 			case <-ctx.Done():
@@ -190,7 +192,7 @@ func follow(ctx context.Context, s *zksync.Session, pause time.Duration, again b
 
 // view reads what is to be shown.
 func (l *look) view(ctx context.Context, o lsOptions) (*view, error) {
-	l.full = true
+	l.Brief = false
 	n, err := l.node(ctx, o.path)
 	if err != nil {
 		return nil, err
@@ -202,13 +204,13 @@ func (l *look) view(ctx context.Context, o lsOptions) (*view, error) {
 	if v.target, err = l.describe(ctx, n); err != nil {
 		return nil, err
 	}
-	l.full = o.long || o.asJSON
+	l.Brief = !o.long && !o.asJSON
 	return v, l.descend(ctx, n, v.target, o.recurse, &v.below)
 }
 
 // descend adds the children of n that are not part of it.
-func (l *look) descend(ctx context.Context, n *node, o *object, recurse bool, all *[]*object) error {
-	return l.each(ctx, n, o.rest, func(c *node) error {
+func (l *look) descend(ctx context.Context, n *reads.Node, o *object, recurse bool, all *[]*object) error {
+	return l.Each(ctx, n, o.rest, func(c *reads.Node) error {
 		found, err := l.describe(ctx, c)
 		if err != nil {
 			return err
@@ -223,33 +225,24 @@ func (l *look) descend(ctx context.Context, n *node, o *object, recurse bool, al
 
 // missing is the view of a path that does not exist. With --watch it watches the nearest parent that exists:
 // the servers would keep a watch of a node that may never come.
-func (l *look) missing(ctx context.Context, path string) (*view, error) {
+func (l *look) missing(ctx context.Context, at string) (*view, error) {
 	v := new(view)
-	root := l.onServers("/")
-	if _, there, err := l.epoch.Exists(ctx, root); err != nil {
+	root := l.Session.Full("/")
+	if _, there, err := l.Epoch.Exists(ctx, root); err != nil {
 		return nil, err
 	} else if !there {
 		v.chroot = root
 	}
-	for full := l.onServers(path); l.changed != nil && full != "/"; {
-		full = parentOf(full)
-		if err := absent(l.watch(ctx, full, true)); err != nil {
+	for full := l.Session.Full(at); l.Changed != nil && full != "/"; {
+		full = path.Dir(full)
+		if err := reads.Absent(l.Watch(ctx, full, true)); err != nil {
 			return nil, err
 		}
-		if _, there, err := l.epoch.Exists(ctx, full); err != nil || there {
+		if _, there, err := l.Epoch.Exists(ctx, full); err != nil || there {
 			return v, err
 		}
 	}
 	return v, nil
-}
-
-func parentOf(path string) string {
-	for i := len(path) - 1; i > 0; i-- {
-		if path[i] == '/' {
-			return path[:i]
-		}
-	}
-	return "/"
 }
 
 // show prints a view. Its error is that of ls if the path does not exist.

@@ -11,6 +11,9 @@ import (
 	"github.com/go-menagerie/menagerie/internal/wording"
 )
 
+// free is the detail of a lock without contenders.
+const free = "nobody holds or waits"
+
 // maxColumns is how wide ls prints without -l.
 const maxColumns = 100
 
@@ -75,7 +78,7 @@ func writeEntries(w *bytes.Buffer, o *object, long bool, now time.Time) {
 		{"PERMITS", some(o, func(r contenderRow) bool { return r.Permits > 0 }), func(r contenderRow) string { return strconv.FormatInt(r.Permits, 10) }},
 		{"ID", some(o, func(r contenderRow) bool { return r.ID != "" }), func(r contenderRow) string { return r.ID }},
 		{"OWNER", true, func(r contenderRow) string { return r.Owner.String() }},
-		{"SINCE", true, func(r contenderRow) string { return age(r.since, now, long) }},
+		{"SINCE", true, func(r contenderRow) string { return age(r.since(), now, long) }},
 		{"SESSION", long, func(r contenderRow) string { return dash(r.Session) }},
 		{"TOKEN", some(o, func(r contenderRow) bool { return r.Token != "" }), func(r contenderRow) string { return dash(r.Token) }},
 		{"NODE", long, func(r contenderRow) string { return r.Node }},

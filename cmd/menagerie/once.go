@@ -2,14 +2,14 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
+
+	"github.com/go-menagerie/menagerie/internal/wording"
 )
 
 func (a *app) onceCommand() *cobra.Command {
@@ -62,17 +62,9 @@ Exit codes: that of CMD (128+n if signal n ended it), or
 	return cmd
 }
 
-// onceRecord is the result that is kept of a success. It is for people: no decision depends on it.
-type onceRecord struct {
-	Command string    `json:"command"` // its name only: arguments may be secrets
-	Host    string    `json:"host"`
-	PID     int       `json:"pid"`
-	At      time.Time `json:"at"`
-}
-
 func newOnceRecord(argv []string) []byte {
 	host, _ := os.Hostname() // empty if unknown
-	data, err := json.Marshal(onceRecord{
+	data, err := json.Marshal(wording.Run{
 		Command: filepath.Base(argv[0]), Host: host, PID: os.Getpid(), At: time.Now().UTC().Truncate(time.Second),
 	})
 	if err != nil {
@@ -83,34 +75,5 @@ func newOnceRecord(argv []string) []byte {
 
 // wasDone puts the kept result into words. This command or any other program may have written it.
 func wasDone(path string, kept []byte) string {
-	text := path + " has been done"
-	var r onceRecord
-	if json.Unmarshal(kept, &r) != nil {
-		return text
-	}
-	if name := printable(r.Command); name != "" {
-		text += " by " + name
-	}
-	if host := printable(r.Host); host != "" {
-		text += fmt.Sprintf(" on %s:%d", host, r.PID)
-	}
-	if !r.At.IsZero() {
-		text += " at " + r.At.Format(time.RFC3339)
-	}
-	return text
+	return path + " has been " + wording.Done(kept, time.Time{})
 }
-
-// clean removes the characters that could move the cursor of a terminal, and cuts a text that is too long.
-func clean(s string) string {
-	const most = 253 // the longest name that DNS knows
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) && r != unicode.ReplacementChar {
-			return r
-		}
-		return -1
-	}, s)
-	return strings.ToValidUTF8(s[:min(len(s), most)], "")
-}
-
-// printable returns as much of a text as fits into a sentence.
-func printable(s string) string { return shorten(clean(s)) }

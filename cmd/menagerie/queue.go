@@ -283,7 +283,7 @@ func refuseOther(w *vigil, path string) error {
 		if n == nil || err != nil {
 			return err
 		}
-		if err := layout.RefuseOther(layout.Queue, n.data, n.children); err != nil {
+		if err := layout.RefuseOther(layout.Queue, n.Data, n.Children); err != nil {
 			return fmt.Errorf("queue %s: %w", path, err)
 		}
 		return nil

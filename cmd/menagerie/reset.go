@@ -11,9 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/go-menagerie/menagerie/internal/layout"
+	reads "github.com/go-menagerie/menagerie/internal/look"
+	"github.com/go-menagerie/menagerie/internal/node"
 	rec "github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/wording"
-	"github.com/go-menagerie/menagerie/zksync"
 )
 
 func (a *app) resetCommand() *cobra.Command {
@@ -60,15 +61,15 @@ func (l *look) reset(ctx context.Context, path string) error {
 		case n == nil:
 			return exitWith(exitNoSuchPath, "%s does not exist", path)
 		}
-		k, ok := meetingPoint(n)
-		if !ok {
+		kind := meetingPoint(n)
+		if kind == "" {
 			return exitWith(exitRefused, "refused: %s is no barrier, latch, phaser or semaphore", path)
 		}
-		ops, err := l.removal(ctx, n, k.part)
+		ops, err := l.removal(ctx, n, func(child string) bool { return layout.IsPart(kind, child) })
 		if err != nil {
 			return err
 		}
-		_, err = rec.Transact(ctx, l.epoch, ops...)
+		_, err = rec.Transact(ctx, l.Epoch, ops...)
 		if !rec.Conflict(err) {
 			return err
 		}
@@ -78,21 +79,16 @@ func (l *look) reset(ctx context.Context, path string) error {
 	}
 }
 
-// meetingPoint is the kind of a node that reset removes. If a lock has overwritten the data, the children show it.
-func meetingPoint(n *node) (kind, bool) {
-	byType := map[string]string{
-		layout.Latch: "latch", layout.Barrier: "barrier", layout.DoubleBarrier: "double barrier",
-		layout.Phaser: "phaser", layout.Semaphore: "semaphore",
+// meetingPoint is the type of a node that reset removes; "" if it does not. If a lock has overwritten the data, the children show it.
+func meetingPoint(n *reads.Node) string {
+	switch found := layout.TypeOf(n.Data, n.Children); found {
+	case layout.Latch, layout.Barrier, layout.DoubleBarrier, layout.Phaser, layout.Semaphore:
+		return found
 	}
-	name := byType[layout.TypeOf(n.data, n.children)]
-	if name == "" && only("queue")(n) && n.size == 0 && n.stat.DataLength > 0 { // the data are those of a lock's entry
-		name = "semaphore"
+	if slices.Equal(n.Children, []string{"queue"}) && n.Size == 0 && n.Stat.DataLength > 0 { // the data are those of a lock's entry
+		return layout.Semaphore
 	}
-	at := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
-	if name == "" || at < 0 {
-		return kind{}, false
-	}
-	return kinds[at], true
+	return ""
 }
 
 // isOfParty accepts the names of the nodes that parties, events and entries make, which have nothing below them.
@@ -100,18 +96,18 @@ func isOfParty(name string) bool { return strings.HasPrefix(name, "_c_") }
 
 // removal are the operations that delete n and all below it. It refuses if a process takes part. The servers refuse
 // them if one comes before they are applied: its node is in one of the directories.
-func (l *look) removal(ctx context.Context, n *node, part func(string) bool) (ops []any, err error) {
-	err = l.each(ctx, n, n.children, func(c *node) error {
+func (l *look) removal(ctx context.Context, n *reads.Node, part func(string) bool) (ops []any, err error) {
+	err = l.Each(ctx, n, n.Children, func(c *reads.Node) error {
 		switch {
-		case c.stat.EphemeralOwner != 0:
-			who := party(c, "", zksync.Held, 0)
-			return exitWith(exitRefused, "refused: %s is in use by %s%s", n.path, who.who(), wording.ForHow(who.since, time.Now()))
-		case !part(c.name()):
-			return exitWith(exitRefused, "refused: %s is no part of it; remove that first", c.path)
+		case c.Stat.EphemeralOwner != 0:
+			row := c.Row("", "")
+			return exitWith(exitRefused, "refused: %s is in use by %s%s", n.Path, wording.Who(node.Owner(row.Owner), row.Session), wording.ForHow(row.Since, time.Now()))
+		case !part(c.Name()):
+			return exitWith(exitRefused, "refused: %s is no part of it; remove that first", c.Path)
 		}
 		below, err := l.removal(ctx, c, isOfParty)
 		ops = append(ops, below...)
 		return err
 	})
-	return append(ops, &zk.DeleteRequest{Path: l.onServers(n.path), Version: n.stat.Version}), err
+	return append(ops, &zk.DeleteRequest{Path: l.Session.Full(n.Path), Version: n.Stat.Version}), err
 }

@@ -35,7 +35,7 @@ func TestALookLastsAsLongAsAnswersCome(t *testing.T) {
 		begin := time.Now()
 		v := new(view)
 		look := func(ctx context.Context, l *look) (err error) {
-			looked.Store(l.epoch)
+			looked.Store(l.Epoch)
 			v, err = l.view(ctx, lsOptions{path: "/", recurse: true})
 			return err
 		}

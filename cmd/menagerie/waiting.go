@@ -34,7 +34,7 @@ func heldNow(s *zksync.Session, path string, end time.Time) (text string) {
 	ctx, cancel := context.WithDeadline(context.Background(), end)
 	defer cancel()
 	_ = follow(ctx, s, 0, false, func(ctx context.Context, l *look) error { // if it fails, the text says less
-		l.full, l.most = true, maxNames
+		l.Most = maxNames
 		o, err := l.object(ctx, path)
 		if o == nil || err != nil {
 			return err
@@ -63,7 +63,7 @@ func names(rows []contenderRow, count int) (text string) {
 		text += []string{": ", ", "}[min(i, 1)] + r.who()
 	}
 	if n := count - len(rows); n > 0 && len(rows) > 0 {
-		text += " and " + plural(int64(n), "other")
+		text += " and " + wording.Plural(int64(n), "other")
 	}
 	return text
 }
@@ -73,7 +73,7 @@ func answered(s *zksync.Session, limit time.Duration) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	return looking(ctx, s, func(ctx context.Context, l *look) error {
-		_, _, err := l.epoch.Exists(ctx, "/")
+		_, _, err := l.Epoch.Exists(ctx, "/")
 		return err
 	}) == nil
 }
@@ -121,10 +121,10 @@ func (a *app) narrate(s *zksync.Session, path string) (end func()) {
 // in a queue it does not watch the whole queue, or all waiters would read it again after each release. It watches
 // the entry just ahead and the one halfway to the head. So at most three waiters are told when an entry goes.
 func (l *look) ofWaiter(ctx context.Context, path, session string) (*object, error) {
-	changed := l.changed
-	l.changed = nil
+	changed := l.Changed
+	l.Changed = nil
 	o, err := l.object(ctx, path)
-	l.changed = changed
+	l.Changed = changed
 	if err != nil {
 		return nil, err
 	}
@@ -136,11 +136,11 @@ func (l *look) ofWaiter(ctx context.Context, path, session string) (*object, err
 		return o, nil // no entry is ahead
 	}
 	for _, i := range slices.Compact([]int{(own - 1) / 2, own - 1}) {
-		full := l.onServers(o.Entries[i].Node)
-		if err := l.watch(ctx, full, false); err != nil {
+		full := l.Session.Full(o.Entries[i].Node)
+		if err := l.Watch(ctx, full, false); err != nil {
 			return nil, err
 		}
-		_, there, err := l.epoch.Exists(ctx, full)
+		_, there, err := l.Epoch.Exists(ctx, full)
 		if err != nil {
 			return nil, err
 		}

@@ -109,6 +109,16 @@ func parseMark(name string) (m holdMark, ok bool) {
 	return m, true
 }
 
+// DelayIn is the lock delay that a mark among these names tells; 0 if there is none.
+func DelayIn(names []string) time.Duration {
+	for _, n := range names {
+		if m, ok := parseMark(n); ok {
+			return m.delay
+		}
+	}
+	return 0
+}
+
 // agree returns an error if the names in the directory show that a contender has another Delay. One that was lost may have
 // had another: the delay is its own. But whoever does not know of delays at all must not be granted before it is over.
 func (q *Queue) agree(names []string) error {

@@ -105,6 +105,9 @@ func New(at *session.Access, kind string) *Table {
 func (t *Table) writers() string { return t.terms.Base + "/writers" }
 func (t *Table) buckets() string { return t.terms.Base + "/keys" }
 
+// Buckets is the directory of the buckets, on the servers.
+func (t *Table) Buckets() string { return t.buckets() }
+
 // bucketName is what the name of a bucket begins with, and gateName that of its gate.
 const (
 	bucketName = "b-"

@@ -79,3 +79,42 @@ func InLine(place int) string {
 	}
 	return strconv.Itoa(place) + suffix + " in line"
 }
+
+// Plural counts in words: "1 node", "2 nodes".
+func Plural(n int64, what string) string {
+	switch {
+	case n == 1:
+		return "1 " + what
+	case strings.HasSuffix(what, "y") && !strings.HasSuffix(what, "ey"):
+		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(what, "y"))
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Count says how many do something: "1 waits", "2 wait".
+func Count(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// More is Count at the end of a sentence: "; 2 wait"; "" if n is 0.
+func More(n int64, one, many string) string {
+	if n == 0 {
+		return ""
+	}
+	return "; " + Count(n, one, many)
+}
+
+// Brief is a text of any program as it fits into a sentence: printable, at most 80 bytes.
+func Brief(s string) string { return Shorten(node.Printable(s)) }
+
+// Shorten cuts a text after 80 bytes.
+func Shorten(s string) string {
+	const limit = 80
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "") + "..."
+}

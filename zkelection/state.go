@@ -1,0 +1,26 @@
+package zkelection
+
+import (
+	"context"
+	"strings"
+
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// State is the state of an election: "led" or "free".
+type State struct{ zksync.Summary }
+
+// State reads the candidates, the leader first. It is a snapshot of one server, which may lag.
+func (e *Election) State(ctx context.Context) (State, error) {
+	if err := e.made().at.Misuse(); err != nil {
+		return State{}, e.wrap("state", err)
+	}
+	st, err := zksync.NewMutex(e.s, e.path).State(ctx)
+	if st.Kind == "lock" { // no candidate, or only those of other libraries
+		st.Kind = "election"
+		if st.State == "held" {
+			st.State, st.Detail = "led", strings.Replace(st.Detail, "held", "led", 1)
+		}
+	}
+	return State(st), err
+}

@@ -1,0 +1,36 @@
+package zkqueue
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-menagerie/menagerie/internal/elements"
+	"github.com/go-menagerie/menagerie/internal/layout"
+	"github.com/go-menagerie/menagerie/internal/look"
+	"github.com/go-menagerie/menagerie/internal/wording"
+	"github.com/go-menagerie/menagerie/zksync"
+)
+
+// State is the state of a queue.
+type State struct {
+	zksync.Summary
+	Elements int64 `json:"count"`           // also those that are delayed, or delivered and not acknowledged
+	Capacity int64 `json:"total,omitempty"` // 0 if there is no bound
+}
+
+// State counts the elements, the deliveries and the waiters. It shows the capacity that is on the servers, also if that is another one.
+func (q *Queue[T]) State(ctx context.Context) (State, error) {
+	return look.State(ctx, q.made().at, layout.Queue, func(r *look.Reader) State {
+		n, capacity := r.Count(q.raw.Dir("elements")), int64(look.Data(r, r.Node(q.raw.Base()), elements.Terms{Capacity: q.capacity}).Capacity)
+		st := State{r.Summary("elements", "%s", wording.Plural(n, "element")), n, capacity}
+		if capacity > 0 {
+			st.Detail = fmt.Sprintf("%d of at most %s", n, wording.Plural(capacity, "element"))
+		}
+		if d := r.Count(q.raw.Dir("claims")); d > 0 {
+			st.Detail += fmt.Sprintf(", %d of them delivered and not acknowledged", d)
+		}
+		st.Detail += wording.More(r.Count(q.raw.Dir("takers")), "waits for an element", "wait for an element")
+		st.Detail += wording.More(r.Count(q.raw.Dir("putters")), "waits for room", "wait for room")
+		return st
+	})
+}

@@ -1,0 +1,108 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/layout"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/wording"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-zookeeper/zk"
+)
+
+// Summary is what the states of all types have in common. In JSON they have the names that `menagerie ls --json` prints.
+type Summary struct {
+	Path    string      `json:"path"`
+	Kind    string      `json:"kind"`    // "lock", "barrier" ...
+	State   string      `json:"state"`   // a word for programs: "free", "held", "waiting" ...
+	Detail  string      `json:"detail"`  // a phrase for people
+	Entries []Contender `json:"entries"` // holders and waiters, parties, members, in order
+}
+
+// In returns the entries in one state, such as [Held].
+func (s Summary) In(state Standing) []Contender {
+	return slices.DeleteFunc(slices.Clone(s.Entries), func(c Contender) bool { return c.State != state })
+}
+
+// String is "/p: barrier, 1 of 3 have arrived".
+func (s Summary) String() string { return s.Path + ": " + s.Kind + ", " + s.Detail }
+
+// MutexState is the state of a lock. Its Kind is that of the queue, which may also be that of an "rwlock", an "election" or a
+// "semaphore".
+type MutexState struct{ Summary }
+
+// State reads the holder and the waiters, also those of other libraries. It is a snapshot of one server, which may lag.
+func (m *Mutex) State(ctx context.Context) (MutexState, error) {
+	a := m.at()
+	st := MutexState{Summary{Path: a.Path, Kind: layout.Word(layout.Mutex), State: "free", Detail: "nobody holds or waits"}}
+	err := a.Misuse()
+	if err == nil {
+		err = a.Session.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+			if st.Entries, err = contenders(ctx, e, a.Session, a.Path); err != nil || len(st.Entries) > 0 {
+				return err
+			}
+			st.Detail, err = free(ctx, e, a.Full(a.Path), st.Detail)
+			return err
+		})
+	}
+	if err != nil {
+		return MutexState{}, m.wrap("state", err)
+	}
+	if len(st.Entries) > 0 {
+		st.describe(time.Now())
+	}
+	return st, nil
+}
+
+// free is the detail of a lock without contenders. Its path may belong to another type.
+func free(ctx context.Context, e *zkconn.Epoch, full, detail string) (string, error) {
+	names, _, err := e.Children(ctx, full)
+	if errors.Is(err, zk.ErrNoNode) {
+		return detail, nil
+	}
+	if err == nil {
+		err = layout.RefuseOther(layout.Mutex, nil, names)
+	}
+	if d := queue.DelayIn(names); d > 0 {
+		detail = fmt.Sprintf("it was lost: the next one waits for the lock delay of %v", d)
+	}
+	return detail, err
+}
+
+// describe finds out which kind of queue the entries are, and puts it into words.
+func (s *MutexState) describe(now time.Time) {
+	some := func(f func(Contender) bool) bool { return slices.ContainsFunc(s.Entries, f) }
+	switch {
+	case some(func(c Contender) bool { return c.Permits > 0 }):
+		s.Kind = layout.Word(layout.Semaphore)
+	case some(func(c Contender) bool { return c.Kind != KindLock }):
+		s.Kind = layout.Word(layout.RWMutex)
+	case some(func(c Contender) bool { return c.ID != "" }): // one of another library has none
+		s.Kind = layout.Word(layout.Election)
+		for i, c := range s.Entries {
+			if c.ID == "" {
+				s.Entries[i].ID = wording.Who(node.Owner(c.Owner), c.Session)
+			}
+		}
+	}
+	holders := s.In(Held)
+	if len(holders) == 0 {
+		s.Detail = "held by nobody"
+	} else {
+		h := holders[0]
+		s.State, s.Detail = "held", wording.HeldBy(node.Owner(h.Owner), h.Session, h.Since, now, len(holders)-1)
+		switch {
+		case s.Kind == layout.Word(layout.Election):
+			s.State, s.Detail = "led", fmt.Sprintf("led by %s, %s%s", h.ID, wording.Who(node.Owner(h.Owner), h.Session), wording.ForHow(h.Since, now))
+		case h.Kind == KindRead:
+			s.State, s.Detail = "read", strings.Replace(s.Detail, "held", "held for reading", 1)
+		}
+	}
+	s.Detail += wording.More(int64(len(s.In(Waiting))), "waits", "wait")
+}
