@@ -20,41 +20,43 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Kept is an ephemeral node of this process that is made again in every session, and after anybody's deletion: Curator's
-// PersistentNode. If somebody else writes to it, its data are written again, too. If there is an ephemeral node of another session at the path, it waits
-// until that is gone; a node that is not ephemeral, and a second Keep of the path in one session, end it with zksync.ErrMisuse.
-// It looks at the owner, on the same connection, before it writes to the node or removes it. If somebody removes the node externally
-// while such a request is on its way, or lingers in a server, and another process makes its own, that may be hit. It is safe for use by many goroutines.
+// Kept is an ephemeral node of this process that is made again in every session, and when another program has removed it:
+// Curator's PersistentNode. If another program writes to it, its data are written again. While another session has an
+// ephemeral node at the path, it waits. A node there that is not ephemeral, and a second Keep of the path in one session,
+// end it with zksync.ErrMisuse.
+//
+// It looks at the owner, on the same connection, before it changes or removes the node. If another program removes the node and
+// makes its own while such a request is on its way, the request may hit that node. It is safe for use by many goroutines.
 type Kept struct {
-	path string
-	at   *session.Access
+	at *session.Access
 
 	leaving context.Context // ends when Close begins
 	leave   context.CancelFunc
 	done    chan struct{}
-	link    int64 // the connection whose server has caught up: see caughtUp. For run only
-	stays   error // why the node could not be removed; for run only
-	latest  int   // wanted, when a request last took the data; for run only
+
+	// Of the goroutine of run.
+	link   int64 // the connection whose server has caught up: see caughtUp
+	stays  error // why the node could not be removed
+	latest int   // wanted, when a request last took the data
 
 	mu     sync.Mutex
 	data   []byte
 	wanted int              // counts the calls of SetData
 	kept   int              // wanted, when the node last had the data
-	heard  *record.Listener // of the node; nil while nobody listens
+	heard  *record.Listener // of the node; nil while run does not listen
 	news   chan struct{}    // closed when kept has changed
-	taken  *takenError      // what is in the way; nil if nothing is
+	taken  *takenError      // the node that is in the way; nil if there is none
 	err    error            // why it has ended
 }
 
 // Keep makes the node, with its parents, in the background, and keeps it there until Close, or until the session is closed. It
-// does not block: SetData waits until the node is there. Its options are WithACL and WithName.
+// does not block: SetData waits until the node is there. Its options are WithACL and WithName. Whatever is wrong with the
+// arguments ends it: Done is closed, and Err has the reason.
 //
-// Everything that is wrong with the arguments, and a refusal of the servers that will not pass, ends it: Done is closed, and Err and SetData tell why.
-//
-// A node costs one request to make, one to watch, and nothing while nothing happens but one read in each session timeout.
+// A node costs one request to make, one to watch, and one in each session timeout.
 func Keep(s *zksync.Session, path string, data []byte, opts ...zksync.Option) *Kept {
 	k := &Kept{
-		path: path, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...),
+		at:   session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...),
 		done: make(chan struct{}), data: bytes.Clone(data), wanted: 1, news: make(chan struct{}),
 	}
 	k.leaving, k.leave = context.WithCancel(errs.WithTrail(context.Background()))
@@ -76,13 +78,13 @@ func (k *Kept) made() *Kept {
 	return k
 }
 
-// fits refuses data for which there is no room in a request.
+// fits refuses data for which a request has no room.
 func (k *Kept) fits(data []byte) error {
-	_, err := codec.Encode(codec.Raw, data, len(k.path)+record.ACLSize(k.at.ACL())+100)
+	_, err := codec.Encode(codec.Raw, data, len(k.at.Path)+record.ACLSize(k.at.ACL())+100)
 	return err
 }
 
-// run keeps the node through all sessions.
+// run is stay, and then the end.
 func (k *Kept) run() {
 	err := k.stay()
 	switch {
@@ -97,12 +99,13 @@ func (k *Kept) run() {
 	close(k.done)
 }
 
-// stay is run without its end. Two in one session would both take the node for theirs, and write over each other's data for ever.
+// stay keeps the node through all sessions. Two in one session would both take the node for their own, and overwrite each other's data
+// without an end.
 func (k *Kept) stay() error {
 	if err := k.at.Misuse(); err != nil {
 		return err
 	}
-	full := k.at.Full(k.path)
+	full := k.at.Full(k.at.Path)
 	err := k.at.Occupy(full, &session.Keeper{Leaving: k.leaving, Done: k.done})
 	switch {
 	case errors.Is(err, session.ErrOccupied):
@@ -137,13 +140,13 @@ func (k *Kept) in(ctx context.Context, e *zkconn.Epoch) error {
 		if k.isBehind() {
 			pace = node.Pace{Free: 2} // there is a reason to do something
 		}
-		err := k.hold(ctx, e, made)
+		err := k.ensure(ctx, e, made)
 		taken := k.inTheWay(err)
 		switch made = err == nil; {
 		case err == nil:
 			err = k.watch(waiting, e)
 		case taken:
-			err = record.UntilGone(waiting, e, k.at.Full(k.path), 0, nil)
+			err = record.UntilGone(waiting, e, k.at.Full(k.at.Path), 0, nil)
 		}
 		passes := zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent) // and there is no caller to ask again
 		if err != nil && !passes && (ctx.Err() != nil || k.leaving.Err() == nil) {
@@ -156,19 +159,19 @@ func (k *Kept) in(ctx context.Context, e *zkconn.Epoch) error {
 }
 
 func (k *Kept) dir() string {
-	full := k.at.Full(k.path)
+	full := k.at.Full(k.at.Path)
 	return full[:max(strings.LastIndexByte(full, '/'), 1)]
 }
 
-// isBehind reports whether the node has yet to get the data that are wanted.
+// isBehind reports whether the node has yet to get the wanted data.
 func (k *Kept) isBehind() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.kept != k.wanted
 }
 
-// hold sees to it that the node is there, with the data. made says that it was there before.
-func (k *Kept) hold(ctx context.Context, e *zkconn.Epoch, made bool) (err error) {
+// ensure makes sure that the node is there, with the data. made means that it was there before.
+func (k *Kept) ensure(ctx context.Context, e *zkconn.Epoch, made bool) (err error) {
 	err = zk.ErrNoNode
 	if made {
 		err = k.write(ctx, e)
@@ -176,7 +179,7 @@ func (k *Kept) hold(ctx context.Context, e *zkconn.Epoch, made bool) (err error)
 	for pace := (node.Pace{Free: 2}); errors.Is(err, zk.ErrNoNode); {
 		err = record.Insist(ctx, e, func() error {
 			k.link = e.Connection() // a server that has answered, even with a refusal, has caught up; without an answer this session is over for us
-			_, err := e.StartMulti(&zk.CreateRequest{Path: k.at.Full(k.path), Data: k.newest(), Acl: k.at.ACL(), Flags: zk.FlagEphemeral}).Wait(ctx, e)
+			_, err := e.StartMulti(&zk.CreateRequest{Path: k.at.Full(k.at.Path), Data: k.newest(), Acl: k.at.ACL(), Flags: zk.FlagEphemeral}).Wait(ctx, e)
 			return err
 		})
 		switch {
@@ -197,7 +200,7 @@ func (k *Kept) hold(ctx context.Context, e *zkconn.Epoch, made bool) (err error)
 	return err
 }
 
-// newest returns the data that a request is to write. Each attempt calls it: old data would cost another read and write.
+// newest returns the data that a request is to write. Each attempt calls it: to write old data would cost another read and write.
 func (k *Kept) newest() []byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -205,21 +208,22 @@ func (k *Kept) newest() []byte {
 	return k.data
 }
 
-// write sees to it that the node has the data; the error is zk.ErrNoNode if it is gone. It names the version, so that a late copy of the request changes nothing newer.
+// write makes sure that the node has the data; the error is zk.ErrNoNode if it is gone. It names the version, so that a late copy of the
+// request does not change anything newer.
 func (k *Kept) write(ctx context.Context, e *zkconn.Epoch) error {
-	full := k.at.Full(k.path)
+	full := k.at.Full(k.at.Path)
 	return record.Insist(ctx, e, func() error {
 		link, err := k.caughtUp(ctx, e)
 		if err != nil {
 			return err
 		}
-		data := k.newest() // before the read: so it may show that the node has them
+		data := k.newest() // before the read, which may show that the node has them
 		now, st, err := e.Get(ctx, full)
 		switch {
 		case err != nil:
 			return err
 		case st.EphemeralOwner == 0:
-			return fmt.Errorf("the node that is there is not ephemeral, so nobody will remove it: remove it, or keep another path: %w", zksync.ErrMisuse)
+			return fmt.Errorf("the node that is there is not ephemeral, so it stays: remove it, or keep another path: %w", zksync.ErrMisuse)
 		case st.EphemeralOwner != e.ID():
 			return &takenError{st.EphemeralOwner}
 		case bytes.Equal(now, data):
@@ -229,8 +233,8 @@ func (k *Kept) write(ctx context.Context, e *zkconn.Epoch) error {
 	})
 }
 
-// caughtUp sees to it that the server of this connection shows whose the node is: a server that lags may show ours where
-// another has made his. It returns the number of the connection.
+// caughtUp makes sure that the server of this connection knows the owner of the node: a server that lags may show our node where
+// another process has made its own. It returns the number of the connection.
 func (k *Kept) caughtUp(ctx context.Context, e *zkconn.Epoch) (link int64, err error) {
 	if link = e.Connection(); link != k.link {
 		err = record.Synced(ctx, e, k.dir())
@@ -241,8 +245,8 @@ func (k *Kept) caughtUp(ctx context.Context, e *zkconn.Epoch) (link int64, err e
 	return link, err
 }
 
-// on changes our node, which was seen on this connection. On the next one it may be that of another, at the same version: so nothing is sent
-// there. If the node has changed, the error is record.ErrAgain.
+// on changes our node, which was seen on this connection, and sends nothing on another one: there it may be another process's node, at
+// the same version. If the node has changed, the error is record.ErrAgain.
 func on(ctx context.Context, e *zkconn.Epoch, link int64, change any) error {
 	_, err := e.StartMultiIf(func() bool { return e.Connection() == link }, change).Wait(ctx, e)
 	if errors.Is(err, zk.ErrBadVersion) {
@@ -251,7 +255,7 @@ func on(ctx context.Context, e *zkconn.Epoch, link int64, change any) error {
 	return err
 }
 
-// inTheWay reports whether a node of another session is in the way, and notes that for those who wait.
+// inTheWay reports whether a node of another session is in the way, and notes that for callers that wait.
 func (k *Kept) inTheWay(err error) bool {
 	var taken *takenError
 	there := errors.As(err, &taken)
@@ -261,7 +265,7 @@ func (k *Kept) inTheWay(err error) bool {
 	return there
 }
 
-// has notes that the node has had the data of this call.
+// has notes that the node has had the data of this call of SetData.
 func (k *Kept) has(wanted int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -275,7 +279,7 @@ func (k *Kept) watch(ctx context.Context, e *zkconn.Epoch) error {
 	if k.isBehind() { // the write would end the watch
 		return nil
 	}
-	full := k.at.Full(k.path)
+	full := k.at.Full(k.at.Path)
 	l := record.Hear(e, full)
 	defer l.Stop()
 	k.mu.Lock()
@@ -303,9 +307,9 @@ func (k *Kept) watch(ctx context.Context, e *zkconn.Epoch) error {
 	return nil
 }
 
-// remove deletes the node, if it is ours. If it is not removed, it goes with the session, as it does if that has ended.
+// remove deletes the node, if it is ours. Otherwise it goes with its session.
 func (k *Kept) remove(ctx context.Context, e *zkconn.Epoch) error {
-	full := k.at.Full(k.path)
+	full := k.at.Full(k.at.Path)
 	err := record.Insist(ctx, e, func() error {
 		link, err := k.caughtUp(ctx, e)
 		if err != nil {
@@ -316,7 +320,7 @@ func (k *Kept) remove(ctx context.Context, e *zkconn.Epoch) error {
 			return err
 		}
 		if err = on(ctx, e, link, &zk.DeleteRequest{Path: full, Version: st.Version}); errors.Is(err, zk.ErrNoNode) {
-			err = nil // somebody else was quicker
+			err = nil // another program was faster
 		}
 		return err
 	})
@@ -326,19 +330,19 @@ func (k *Kept) remove(ctx context.Context, e *zkconn.Epoch) error {
 	return err
 }
 
-// SetData replaces the data. It blocks until the node is there with these data or newer ones, or until ctx ends: then the error wraps the context's
-// error, and the data will be written all the same. Disconnects and lost sessions delay it, and so does a node of another session at the path. If the
-// Kept has ended, the error is that of Err. Data that do not fit into a request (1 MB) are zksync.ErrMisuse. It costs one read and one write.
+// SetData replaces the data. It blocks until the node is there with these data or newer ones. If ctx ends first, the data will be
+// written all the same. A node of another session at the path delays it, too. If the Kept has ended, the error is that of Err.
+// Data that do not fit into a request (1 MB) are zksync.ErrMisuse. It costs one read and one write.
 func (k *Kept) SetData(ctx context.Context, data []byte) error {
 	if err := k.made().fits(data); err != nil {
-		return errs.Wrap("keep", k.path, err)
+		return k.at.Named("keep", err)
 	}
 	k.mu.Lock()
 	k.data = bytes.Clone(data)
 	k.wanted++
 	wanted := k.wanted
 	if k.heard != nil {
-		k.heard.Tell(k.at.Full(k.path), zkconn.Changed)
+		k.heard.Tell(k.at.Full(k.at.Path), zkconn.Changed)
 	}
 	for k.kept < wanted && k.err == nil {
 		news := k.news
@@ -347,7 +351,7 @@ func (k *Kept) SetData(ctx context.Context, data []byte) error {
 		case <-news:
 		case <-k.done:
 		case <-ctx.Done():
-			return errs.Wrap("keep", k.path, k.gaveUp(ctx))
+			return k.at.Named("keep", k.gaveUp(ctx))
 		}
 		k.mu.Lock()
 	}
@@ -355,7 +359,7 @@ func (k *Kept) SetData(ctx context.Context, data []byte) error {
 	if k.kept >= wanted {
 		return nil
 	}
-	return errs.Wrap("keep", k.path, k.err)
+	return k.at.Named("keep", k.err)
 }
 
 // gaveUp is the error of a caller whose context has ended.
@@ -368,26 +372,25 @@ func (k *Kept) gaveUp(ctx context.Context) error {
 	return errs.After(errs.OfContext(ctx), k.at.LastFailure(k.leaving))
 }
 
-// Done is closed when the node is kept no more: after Close, Close of the session, or a refusal of the servers that will not pass. [Kept.Err] tells which.
+// Done is closed when the node is not kept any more: after Close, Close of the session, or a permanent refusal of the servers.
+// [Kept.Err] has the reason.
 func (k *Kept) Done() <-chan struct{} { return k.made().done }
 
 // Err is nil until Done is closed. Then it is zksync.ErrReleased after Close, zksync.ErrClosed after Close of the session, or the refusal.
 func (k *Kept) Err() error {
 	k.made().mu.Lock()
 	defer k.mu.Unlock()
-	return errs.Wrap("keep", k.path, k.err)
+	return k.at.Named("keep", k.err)
 }
 
-// Close removes the node, and keeps it no more. It blocks until the servers confirm, at most a second; without a connection the node goes
-// with the session, or when there is a connection again. It returns nil, the error with which the Kept had ended before, or that with which
-// the servers refused: then the node stays until the session ends.
+// Close removes the node. It waits for the servers for at most a second; without a connection the node goes with the session, or
+// when there is a connection again. It returns nil, the error with which the Kept had ended before, or the refusal of the servers:
+// then the node stays until the session ends.
 func (k *Kept) Close() error {
 	k.made().leave()
-	patience := time.NewTimer(time.Second)
-	defer patience.Stop()
 	select {
 	case <-k.done:
-	case <-patience.C:
+	case <-time.After(time.Second):
 		return nil
 	}
 	if err := k.Err(); !errors.Is(err, zksync.ErrReleased) && !errors.Is(err, zksync.ErrClosed) {

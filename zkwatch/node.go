@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/follow"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -18,29 +17,24 @@ type Node struct {
 	Path string // as the session's user knows it
 	Data []byte
 	Stat zk.Stat
-	OK   bool // there is such a node; if not, Data and Stat are empty, or those of the node that was deleted
+	OK   bool // the node exists; if not, Data and Stat are empty, or the last ones of a deleted node
 }
 
-// access is what the functions need of a session.
+// access makes what the functions need of a session.
 func access(s *zksync.Session, path string) *session.Access {
 	return session.NewViewAccess[session.Option]((*session.Session)(s), path, nil)
 }
 
-// Data is a loop over the states of the data of the node at path, which may be "/": the present one, and then every later one. If the node
-// does not exist, that is a state, too, and the loop waits until it is made. If the data change several times
-// before they are read, only the last state is told: the difference of Stat.Version tells how many were passed over.
+// Data is a loop over the states of the data of the node at path, which may be "/": the present one, and then every later one.
+// A missing node is a state, too. If the data change several times before they are read, only the last state comes: the
+// difference of Stat.Version is how many changes that were.
 //
-// Each step blocks until the next change, through disconnects and new sessions. The loop ends with an error, told once: that of
-// ctx, zksync.ErrClosed if the session is closed, zksync.ErrMisuse for a malformed path or a nil session, or a refusal of
-// the servers (zk.ErrNoAuth). It does no I/O before it is ranged over, can be ranged over more than once, and leaves no
-// watch behind when its body leaves it.
-//
-// The first state costs one request, two if there is no node. Each change costs one; a new session one more.
+// The first state costs one request, two if there is no node. Each change costs one, and a new session one more.
 func Data(ctx context.Context, s *zksync.Session, path string) iter.Seq2[Node, error] {
 	at := access(s, path)
 	return func(yield func(Node, error) bool) {
 		for n, err := range follow.Data(ctx, at, at.Full(path)) {
-			if !yield(nodeOf(path, n.Data, n.Stat), errs.Wrap("watch", path, err)) {
+			if !yield(nodeOf(path, n.Data, n.Stat), at.Named("watch", err)) {
 				return
 			}
 		}
@@ -55,9 +49,8 @@ func nodeOf(path string, data []byte, stat *zk.Stat) Node {
 	return n
 }
 
-// Children is a loop over the names of the children of the node at path, sorted: the present ones, and then those after every
-// change. They are nil while there is no node. A child that was deleted and made again is a change, although the names
-// are the same. It blocks, ends and costs like [Data]. Keep directories so small that a listing stays below
+// Children is [Data] for the sorted names of the children of the node at path; nil while there is no node. A child that was
+// deleted and made again is a change, although the names are the same. Keep directories so small that a listing stays below
 // 1 MB: many clients refuse longer answers.
 func Children(ctx context.Context, s *zksync.Session, path string) iter.Seq2[[]string, error] {
 	at := access(s, path)
@@ -67,7 +60,7 @@ func Children(ctx context.Context, s *zksync.Session, path string) iter.Seq2[[]s
 			if l.Stat != nil && l.Names == nil {
 				l.Names = []string{}
 			}
-			if !yield(l.Names, errs.Wrap("watch", path, err)) {
+			if !yield(l.Names, at.Named("watch", err)) {
 				return
 			}
 		}

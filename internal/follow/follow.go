@@ -31,8 +31,8 @@ type Listing struct {
 // costs one, and a new session one more.
 func Data(ctx context.Context, at *session.Access, path string) iter.Seq2[Node, error] {
 	return states(ctx, at, path,
-		func(ctx context.Context, e *zkconn.Epoch, tell func(zkconn.Event)) (*zkconn.Watch, Node, error) {
-			w, c, err := e.WatchData(ctx, path, tell)
+		func(ctx context.Context, e *zkconn.Epoch, notify func(zkconn.Event)) (*zkconn.Watch, Node, error) {
+			w, c, err := e.WatchData(ctx, path, notify)
 			return w, Node(c), err
 		},
 		func(n Node) stamp {
@@ -49,8 +49,8 @@ func Data(ctx context.Context, at *session.Access, path string) iter.Seq2[Node, 
 // a change, although the names are the same.
 func Children(ctx context.Context, at *session.Access, path string) iter.Seq2[Listing, error] {
 	return states(ctx, at, path,
-		func(ctx context.Context, e *zkconn.Epoch, tell func(zkconn.Event)) (*zkconn.Watch, Listing, error) {
-			w, l, err := e.WatchChildren(ctx, path, tell)
+		func(ctx context.Context, e *zkconn.Epoch, notify func(zkconn.Event)) (*zkconn.Watch, Listing, error) {
+			w, l, err := e.WatchChildren(ctx, path, notify)
 			return w, Listing(l), err
 		},
 		func(l Listing) stamp {
@@ -61,7 +61,7 @@ func Children(ctx context.Context, at *session.Access, path string) iter.Seq2[Li
 		}, (*zkconn.Epoch).Unwatch)
 }
 
-// stamp tells states apart: the zxid that made the node, and that of its last change. It is zero if there is no node.
+// stamp identifies a state: the zxid that made the node, and the zxid of its last change. It is zero if there is no node.
 type stamp struct{ made, changed int64 }
 
 // errStopped means that the body of the loop has left it.
@@ -101,8 +101,8 @@ func (f *follower[T]) in(ctx context.Context, e *zkconn.Epoch) error {
 			return err
 		}
 	}
-	// The pauses are for a server that keeps answering nonsense. An answer that was lost with its connection, and a node
-	// that was made or deleted between two requests, cost none.
+	// The pauses are for a server that keeps answering nonsense. A lost answer, and a node that was made or deleted between two
+	// requests, cost none.
 	for pace := (node.Pace{Free: 2}); ; {
 		if err := e.Await(ctx); err != nil {
 			return err
@@ -128,7 +128,7 @@ func (f *follower[T]) step(ctx context.Context, e *zkconn.Epoch) error {
 		return err
 	}
 	defer func() { e.Unwatch(w) }() // after the event there is none
-	if err := f.tell(state); err != nil {
+	if err := f.report(state); err != nil {
 		return err
 	}
 	what, err := await(ctx, e, event)
@@ -141,7 +141,7 @@ func (f *follower[T]) step(ctx context.Context, e *zkconn.Epoch) error {
 	return err
 }
 
-// ErrAgain means that the node is not as the look expected it, or that the connection of the look was lost.
+// ErrAgain means that the node is not as expected, or that the connection was lost.
 var ErrAgain = errors.New("look again")
 
 // Again reports whether a read should be made again.
@@ -150,9 +150,9 @@ func Again(err error) bool {
 }
 
 // look reads the state, and sets the watch for the next one.
-func (f *follower[T]) look(ctx context.Context, e *zkconn.Epoch, tell func(zkconn.Event)) (w *zkconn.Watch, state T, err error) {
+func (f *follower[T]) look(ctx context.Context, e *zkconn.Epoch, notify func(zkconn.Event)) (w *zkconn.Watch, state T, err error) {
 	if f.absent {
-		w, call := e.StartWatchAbsence(f.path, tell)
+		w, call := e.StartWatchAbsence(f.path, notify)
 		switch _, err = call.Wait(ctx, e); {
 		case err == nil:
 			f.found(e, w)
@@ -165,7 +165,7 @@ func (f *follower[T]) look(ctx context.Context, e *zkconn.Epoch, tell func(zkcon
 		}
 		return w, state, Over(err)
 	}
-	w, state, err = f.read(ctx, e, tell)
+	w, state, err = f.read(ctx, e, notify)
 	if errors.Is(err, zk.ErrNoNode) {
 		f.absent, err = true, ErrAgain
 	}
@@ -180,8 +180,8 @@ func Over(err error) error {
 	return err
 }
 
-// tell yields the state, unless it is the last one again.
-func (f *follower[T]) tell(state T) error {
+// report yields the state, unless it is the last one again.
+func (f *follower[T]) report(state T) error {
 	s := f.stamp(state)
 	if f.begun && s == f.last {
 		return nil

@@ -16,7 +16,7 @@ import (
 )
 
 // Cache is a tree in memory, kept up to date by a goroutine of its own, from the first Start until Close or until
-// the session is closed. Its methods may be called by many goroutines. Only Start blocks, and the loop of Changes.
+// the session is closed. It is safe for use by many goroutines. Only Start blocks, and the loop of Changes.
 type Cache struct {
 	at   *session.Access
 	tree *tree
@@ -27,7 +27,7 @@ type Cache struct {
 	started chan struct{} // closed when everything that was there at the beginning is known
 	ended   chan struct{} // closed when the goroutine has ended; then err says why
 
-	// Guarded by tree.mu:
+	// Guarded by tree.mu.
 	future *history  // the list that the next event is added to
 	since  time.Time // when the tree was up to date last; zero while it is
 	err    error
@@ -40,13 +40,13 @@ func NewCache(at *session.Access, path string) *Cache {
 		started: make(chan struct{}), ended: make(chan struct{}),
 		future: newHistory(), since: time.Now(),
 	}
-	c.tree.yield, c.tree.keep = c.told, true
+	c.tree.yield, c.tree.keep = c.add, true
 	c.ctx, c.stop = context.WithCancel(errs.WithTrail(context.Background()))
 	return c
 }
 
 // Start begins to follow the tree, and returns when everything that is there is known, when ctx ends, or with the
-// error with which the cache has ended. If ctx ends, the cache goes on; another Start waits for it again.
+// error of the cache. If ctx ends, the cache goes on; another Start waits for it again.
 func (c *Cache) Start(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errs.OfContext(ctx)
@@ -98,8 +98,8 @@ func (c *Cache) end(err error) {
 	close(c.ended)
 }
 
-// told is the body of the loop.
-func (c *Cache) told(ev Event, _ error) bool {
+// add is the body of the loop.
+func (c *Cache) add(ev Event, _ error) bool {
 	switch ev.Kind {
 	case Initialized:
 		close(c.started)
@@ -146,8 +146,8 @@ func sorted(kids map[string]*entry) iter.Seq[string] {
 	return slices.Values(slices.Sorted(maps.Keys(kids)))
 }
 
-// Age is for how long changes may have been missed, because there is no connection, or because not everything has been
-// read again since. It is 0 while the tree is up to date. A connection that falls silent is noticed after 2/3 of the session timeout.
+// Age is how long changes may have been missed, because there is no connection, or because not everything has been
+// read again since. It is 0 while the tree is up to date. A silent connection is noticed after 2/3 of the session timeout.
 func (c *Cache) Age() time.Duration {
 	c.tree.mu.RLock()
 	defer c.tree.mu.RUnlock()
@@ -157,10 +157,9 @@ func (c *Cache) Age() time.Duration {
 	return time.Since(c.since)
 }
 
-// Changes returns a loop over the changes of the tree: it begins with what is there when the loop begins, parents before their
-// children, and with Initialized. Each loop goes at its own pace, and misses nothing: a slow one
-// holds the events that it has yet to see. It ends with an error, told once: that of ctx, or that with which the
-// cache has ended; after Close of the cache it ends without one.
+// Changes returns a loop over the changes of the tree: first what is there when the loop begins, parents before their
+// children, and Initialized. Each loop goes at its own pace, and misses nothing: a slow one
+// holds the events that it has yet to see. It ends with the error of ctx or of the cache; after Close it ends without one.
 func (c *Cache) Changes(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		present, next := c.present()
@@ -191,7 +190,7 @@ func (c *Cache) Changes(ctx context.Context) iter.Seq2[Event, error] {
 	}
 }
 
-// present is what is known now, as events, and the list of what comes after it.
+// present returns what is known now, as events, and the list of what comes after it.
 func (c *Cache) present() (all []Event, next *history) {
 	t := c.tree
 	t.mu.RLock()

@@ -9,23 +9,23 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// entry is a node that was told.
+// entry is a node that was reported.
 type entry struct {
 	name string
 	up   *entry
 	kids map[string]*entry
 
 	made, changed int64 // the zxids of its creation and of its last change
-	// listed is the zxid of the last change of its children when they were listed; -1 if they were not. Later children are
-	// known by their events, so it is only for telling whether the children must be listed after a lost connection.
+	// listed is the zxid of the last change of its children when they were listed; -1 if they were not. Later children have events,
+	// so it only says whether the children must be listed after a lost connection.
 	listed int64
 
-	node follow.Node // as it was told last, if the tree keeps that
+	node follow.Node // as it was reported last, if the tree keeps that
 
 	data, children *zkconn.Watch // of a tree without a recursive watch
 }
 
-// find returns what is known of a path, and of its parent.
+// find returns the entries of a path and of its parent.
 func (t *tree) find(path string) (en, up *entry) {
 	if path == t.path {
 		return t.root, nil
@@ -49,9 +49,9 @@ func (t *tree) find(path string) (en, up *entry) {
 	return en, up
 }
 
-// revise has everything that is known looked at again.
+// revise makes jobs for everything that is known. once means that the watches must be set, too.
 func (t *tree) revise(en *entry, path string, once bool) {
-	if once { // the watches must be set, too
+	if once {
 		t.jobs.add(job{path, read})
 		t.jobs.add(job{path, list})
 	} else {
@@ -62,7 +62,7 @@ func (t *tree) revise(en *entry, path string, once bool) {
 	}
 }
 
-// hidden reports whether a read says that there is no node that the session can see.
+// hidden reports whether a read says that the session cannot see a node there.
 func (t *tree) hidden(path string, err error) bool {
 	return errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth) && path != t.path
 }
@@ -84,8 +84,8 @@ func (l *link) looked(path string, c zkconn.Content, w *zkconn.Watch, err error)
 	delete(t.secret, path)
 	en, up := t.find(path)
 	if up == nil && path != t.path {
-		// The parent is not known, and so has yet to be read, or is gone. Once it is known, its children are listed. If one above
-		// could not be read, that may have changed.
+		// The parent is not known: it has yet to be read, or is gone. Once it is known, its children are listed. If the session could
+		// not read a node above, that may have changed.
 		l.unwatch(w)
 		t.readSecretAbove(path)
 		return nil
@@ -115,10 +115,10 @@ func (l *link) looked(path string, c zkconn.Content, w *zkconn.Watch, err error)
 	if t.keep {
 		en.node = follow.Node(c)
 	}
-	return t.tell(Event{Kind: kind, Path: path, Data: c.Data, Stat: c.Stat})
+	return t.report(Event{Kind: kind, Path: path, Data: c.Data, Stat: c.Stat})
 }
 
-// readSecretAbove has the node above path be read again that could not be read, if there is one.
+// readSecretAbove makes a job for the node above path that the session could not read, if there is one.
 func (t *tree) readSecretAbove(path string) {
 	for up := path; len(up) > len(t.path); up = up[:strings.LastIndexByte(up, '/')] {
 		if _, there := t.secret[up]; there {
@@ -173,7 +173,7 @@ func (l *link) listed(path string, names zkconn.Listing, w *zkconn.Watch, err er
 	en, _ := t.find(path)
 	switch {
 	case t.hidden(path, err):
-		t.jobs.add(job{path, read}) // if the node is gone, that tells
+		t.jobs.add(job{path, read}) // finds out whether the node is gone
 		return nil
 	case err != nil:
 		return err
@@ -201,11 +201,11 @@ func (l *link) listed(path string, names zkconn.Listing, w *zkconn.Watch, err er
 	return nil
 }
 
-// gone tells that a node is gone, and everything that was below it.
+// gone removes a node and everything below it.
 func (l *link) gone(path string) error {
 	t := l.t
 	if path == t.path && l.once {
-		t.jobs.add(job{path, expect}) // nobody else tells of its creation
+		t.jobs.add(job{path, expect}) // no other watch reports its creation
 	}
 	en, up := t.find(path)
 	if en == nil {
@@ -227,7 +227,7 @@ func (l *link) buried(en *entry, path string) error {
 	}
 	l.unwatch(en.data)
 	l.unwatch(en.children)
-	return l.t.tell(Event{Kind: Deleted, Path: path, Data: en.node.Data, Stat: en.node.Stat})
+	return l.t.report(Event{Kind: Deleted, Path: path, Data: en.node.Data, Stat: en.node.Stat})
 }
 
 // expected handles the answer to the watch for the creation of the root.
@@ -241,7 +241,7 @@ func (l *link) expected(path string, _ *zk.Stat, _ *zkconn.Watch, err error) err
 	return err
 }
 
-// keep keeps the watch of a node in the place of an earlier one.
+// keep makes w the watch of a node, in place of an earlier one.
 func (l *link) keep(at **zkconn.Watch, w *zkconn.Watch) {
 	if w == nil {
 		return

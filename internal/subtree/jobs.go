@@ -17,8 +17,8 @@ const (
 	expect             // nothing: the node is not there, and its creation is watched
 )
 
-// jobs are the reads to make, in the order in which the need for them arose. Each is there once. So however fast
-// a node changes, and however slow the body of the loop is, they take no more memory than the tree.
+// jobs are the reads to make, in the order in which they became necessary. Each is there once. So they take no more memory than
+// the tree, however fast a node changes, and however slow the body of the loop is.
 type jobs struct {
 	mu     sync.Mutex
 	line   []job
@@ -43,12 +43,12 @@ func (q *jobs) add(j job) {
 	}
 }
 
-// take returns the job whose turn it is. What happens to its node from now on is another job.
+// take returns the next job. A later change of its node is another job.
 func (q *jobs) take() (j job, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.line) == 0 {
-		q.line = nil // after many jobs, the memory
+		q.line = nil // frees the memory
 		return j, false
 	}
 	j, q.line = q.line[0], q.line[1:]

@@ -24,7 +24,7 @@ type link struct {
 	all     *zkconn.TreeWatch
 	absence *zkconn.Watch    // of the root, if there is no recursive watch
 	asked   []*answer        // the oldest first
-	refused bool             // an answer had no meaning, and no read since had one
+	refused bool             // an answer had no meaning, and no later one had one
 	again   <-chan time.Time // when nodes that may not be read are read again; nil if there are none
 
 	cutting sync.Once
@@ -40,7 +40,7 @@ type answer struct {
 	drop   func()       // instead of handle
 }
 
-// watch sets the recursive watch, if the servers have such.
+// watch sets the recursive watch, if the servers have such watches.
 func (l *link) watch(ctx context.Context) (err error) {
 	l.all, err = l.e.WatchTree(ctx, l.t.path, func(path string, what zkconn.Event) { l.hear(job{path, read}, what) })
 	if zkconn.Unimplemented(err) {
@@ -58,7 +58,7 @@ func (l *link) hear(j job, what zkconn.Event) {
 	l.t.jobs.add(j)
 }
 
-// room reports whether another read may be sent. Servers that refuse are asked for one at a time.
+// room reports whether another read may be sent. Servers that refuse get one read at a time.
 func (l *link) room() bool { return len(l.asked) < window && !(l.refused && len(l.asked) > 0) }
 
 // ask sends reads, as many as may be on their way.
@@ -103,12 +103,12 @@ func (l *link) hears(j job) func(zkconn.Event) {
 	return func(what zkconn.Event) { l.hear(j, what) }
 }
 
-// asking is the answer to a call, which is given to f together with the watch that the call has set.
+// asking makes the answer to a call. f gets the answer, and the watch that the call has set.
 func asking[T any](l *link, j job, call *zkconn.Call[T], w *zkconn.Watch, f func(string, T, *zkconn.Watch, error) error) *answer {
 	return &answer{
 		job: j, done: call.Done(),
 		handle: func() error {
-			v, err := call.Wait(context.Background(), l.e) // does not block; it knows whether the answer still counts
+			v, err := call.Wait(context.Background(), l.e) // does not block, and finds out whether the answer still counts
 			if err != nil && w != nil {
 				zkconn.GiveUp(l.e, w, call)
 			}
@@ -125,8 +125,8 @@ func asking[T any](l *link, j job, call *zkconn.Call[T], w *zkconn.Watch, f func
 	}
 }
 
-// settle handles an answer. The error follow.ErrAgain means that the connection was lost.
-func (l *link) settle(a *answer) error {
+// handled handles an answer. The error follow.ErrAgain means that the connection was lost.
+func (l *link) handled(a *answer) error {
 	l.t.mu.Lock()
 	err := follow.Over(a.handle())
 	l.t.mu.Unlock()
@@ -174,7 +174,7 @@ func (l *link) next(ctx context.Context) (*answer, error) {
 	}
 }
 
-// lookAgain has nodes that may not be read be read again. Which ones is left to chance if there are many.
+// lookAgain reads nodes again that the session may not read: random ones if there are many.
 func (l *link) lookAgain() {
 	left := window
 	for path := range l.t.secret {
@@ -185,7 +185,7 @@ func (l *link) lookAgain() {
 	}
 }
 
-// end leaves no watch behind. What was not answered is to be read on the next connection.
+// end leaves no watch behind. Jobs that were not answered are for the next connection.
 func (l *link) end() {
 	for _, a := range l.asked {
 		a.drop()

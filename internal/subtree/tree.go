@@ -13,27 +13,26 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Kind says what an [Event] tells.
+// Kind is the kind of an [Event].
 type Kind int
 
 const (
-	// Created tells of a node: one that was there, or one that was made.
+	// Created is a node: one that was there at the beginning, or one that was made.
 	Created Kind = iota + 1
-	// Changed tells of new data.
+	// Changed is new data.
 	Changed
-	// Deleted tells that a node is gone. The nodes below it are told first. A node that was
-	// deleted and made again is told as Deleted and Created.
+	// Deleted is the end of a node. The nodes below it come first. A node that was deleted and made again is Deleted and Created.
 	Deleted
-	// Initialized is told once, when everything that was there at the beginning has been told.
+	// Initialized comes once, after everything that was there at the beginning.
 	Initialized
-	// Interrupted tells that the connection was lost, so changes are not heard of. It is told after Initialized only.
+	// Interrupted means that the connection was lost, so changes are not seen. It comes only after Initialized.
 	Interrupted
-	// Resumed tells that everything has been told that changed since Interrupted.
+	// Resumed means that all changes since Interrupted have been reported.
 	Resumed
 )
 
-// Event is a change of a tree. Path is that of the node, on the servers. Data and Stat are those of a node
-// that was created or changed. A [Cache] also tells what a deleted node was last.
+// Event is a change of a tree. Path is the node's path on the servers. Data and Stat are those of a node
+// that was created or changed; in a [Cache] also the last ones of a deleted node.
 type Event struct {
 	Kind Kind
 	Path string
@@ -43,11 +42,11 @@ type Event struct {
 
 // Tree returns a loop over the changes of the node at path, a path on the servers, and of everything below it. The node need
 // not exist. The loop begins with what is there, parents before their children, and with Initialized. Then it reports the last
-// state of each node that has changed, through all disconnects. It waits and ends as [follow.Data] does. Nodes that the session
-// may not read are left out; up to 64 of them are read again in each session timeout.
+// state of each node that has changed. It waits and ends as [follow.Data] does. It leaves out nodes that the session
+// may not read; in each session timeout it reads up to 64 of them again.
 //
-// The beginning, each new connection and each change cost one request a node, and one more for each node with children. Servers
-// before 3.6 know no recursive watches: there each node costs two.
+// At the beginning, on each new connection and at each change a node costs one request, and a node with children one more. Servers
+// before 3.6 have no recursive watches: there each node costs two.
 func Tree(ctx context.Context, at *session.Access, path string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		t := newTree(path)
@@ -59,7 +58,7 @@ func Tree(ctx context.Context, at *session.Access, path string) iter.Seq2[Event,
 	}
 }
 
-// tree is one loop. It belongs to the goroutine of the loop, except jobs, and what a Cache reads.
+// tree is one loop. Only the loop's goroutine uses it, except jobs, and what a Cache reads.
 type tree struct {
 	path  string
 	yield func(Event, error) bool
@@ -72,8 +71,8 @@ type tree struct {
 	secret map[string]struct{} // the paths of nodes that the session may not read; what is below them is not known
 
 	sessions int
-	begun    bool // Initialized was told
-	behind   bool // Interrupted was told, and Resumed was not
+	begun    bool // Initialized was reported
+	behind   bool // Interrupted was reported, and Resumed was not
 	stopped  bool // the body has left the loop, and must not be called again
 }
 
@@ -125,7 +124,7 @@ func (t *tree) in(ctx context.Context, e *zkconn.Epoch) error {
 func (t *tree) attend(ctx context.Context, e *zkconn.Epoch) error {
 	l := &link{t: t, e: e, number: e.Connection(), cut: make(chan struct{})}
 	defer l.end()
-	// The watch comes before the reads. So whatever a read does not show is told by an event after it.
+	// The watch comes before the reads. So whatever a read does not show has an event after it.
 	if err := l.watch(ctx); err != nil {
 		return follow.Over(err)
 	}
@@ -138,7 +137,7 @@ func (t *tree) attend(ctx context.Context, e *zkconn.Epoch) error {
 		t.jobs.add(job{path, read})
 	}
 	for pace := (node.Pace{}); ; {
-		if l.refused && len(l.asked) == 0 { // those that were refused together wait together
+		if l.refused && len(l.asked) == 0 { // reads that were refused together wait together
 			if err := pace.Rest(ctx, e); err != nil {
 				return err
 			}
@@ -151,7 +150,7 @@ func (t *tree) attend(ctx context.Context, e *zkconn.Epoch) error {
 		}
 		answer, err := l.next(ctx)
 		if err == nil && answer != nil { // else there are new jobs
-			err = l.settle(answer)
+			err = l.handled(answer)
 		}
 		if err != nil {
 			return err
@@ -159,37 +158,37 @@ func (t *tree) attend(ctx context.Context, e *zkconn.Epoch) error {
 	}
 }
 
-// current notes that everything has been read that is known to have changed.
+// current reports, if that is news, that everything has been read that is known to have changed.
 func (t *tree) current() error {
 	switch {
 	case !t.begun:
 		t.begun = true
-		return t.tellAlone(Initialized)
+		return t.reportAlone(Initialized)
 	case t.behind:
 		t.behind = false
-		return t.tellAlone(Resumed)
+		return t.reportAlone(Resumed)
 	}
 	return nil
 }
 
-// interrupt notes that changes are not heard of any more.
+// interrupt reports that changes are not seen any more.
 func (t *tree) interrupt() error {
 	if !t.begun || t.behind {
 		return nil
 	}
 	t.behind = true
-	return t.tellAlone(Interrupted)
+	return t.reportAlone(Interrupted)
 }
 
-// tellAlone tells an event that is about no node.
-func (t *tree) tellAlone(kind Kind) error {
+// reportAlone reports an event that is not about a node.
+func (t *tree) reportAlone(kind Kind) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.tell(Event{Kind: kind, Path: t.path})
+	return t.report(Event{Kind: kind, Path: t.path})
 }
 
-// tell calls the body of the loop. mu is held: for a Cache, entries and events change together.
-func (t *tree) tell(ev Event) error {
+// report yields an event. mu is held: for a Cache, entries and events change together.
+func (t *tree) report(ev Event) error {
 	if !t.yield(ev, nil) {
 		t.stopped = true
 		return errStopped
