@@ -55,9 +55,8 @@ type option struct {
 	set func(*Latch)
 }
 
-// WithEphemeral makes a count end with the session in which it was counted, as long as the latch has not opened. By
-// default a count stays when its process ends. If the session is lost during a CountDown, the call may have to wait
-// until the servers have ended that session.
+// WithEphemeral makes a count end with the session in which it was counted, as long as the latch has not opened. If that
+// session is lost during a CountDown, the call may have to wait until the servers have ended it.
 func WithEphemeral() zksync.Option {
 	return option{session.Misplaced("WithEphemeral"), func(l *Latch) { l.ephemeral = true }}
 }
@@ -339,9 +338,9 @@ func (l *Latch) openIfDone(ctx context.Context, e *zkconn.Epoch) error {
 	return err
 }
 
-// Done returns a channel that is closed when the latch has opened, as soon as any call of the object knows it. Done does
-// not block. All objects of one path and session share one wait, without a goroutine. If that ends with an error, as Wait
-// would, the next call of Done begins another one. So in a select put the call itself, and use Wait to learn of errors.
+// Done returns a channel that is closed when the latch has opened. It does not block. All objects of one path and session share
+// one wait, without a goroutine. If that ends with an error, as Wait would, the next call of Done begins another one. So in a
+// select put the call itself, and use Wait to learn of errors.
 func (l *Latch) Done() <-chan struct{} {
 	l.made().mu.Lock()
 	defer l.mu.Unlock()

@@ -21,8 +21,8 @@ import (
 // Phaser is java.util.concurrent's Phaser for many machines: a barrier for phase after phase, whose parties may
 // change. All Phasers with the same path are one. It is safe for use by many goroutines.
 //
-// Phases count from 0; after 2147483647 comes 0 again. A phaser that has terminated stays so: its phase is negative, no call
-// waits, and no party is registered. So give each run of a job a path of its own.
+// Phases count from 0; after 2147483647 comes 0 again. A phaser that has terminated stays so: its phase is negative, the last
+// one plus math.MinInt32, no call waits, and no party is registered. So give each run of a job a path of its own.
 //
 // A party is registered through one Phaser object and arrives through it. It belongs to the session in which it was registered,
 // and is deregistered when that ends: see docs/guarantees.md.
@@ -61,10 +61,9 @@ type option struct {
 // WithOnAdvance makes the phaser call f when all parties have arrived, before any party continues and before another is
 // registered, like Java's onAdvance. If f returns true, the phaser terminates; without f it does when no party is left.
 //
-// f runs once for each phase, and to its end, in a process whose call has noticed the last arrival. Its context ends with the
-// session (cause zksync.ErrLost). In that case, or if the process dies, another waiting call runs its f for the same phase, so
-// f must be safe to start again. If f panics, so does the call that started it. All users of the phaser must have such a
-// function, or none.
+// f runs once for each phase, and to its end, in a process whose call has noticed the last arrival. If that process dies or loses
+// its session (cause zksync.ErrLost), another waiting call runs its f for the same phase. If f panics, so does the call that
+// started it. All users of the phaser must have such a function, or none.
 func WithOnAdvance(f func(ctx context.Context, phase, registered int) bool) zksync.Option {
 	return option{session.Misplaced("WithOnAdvance"), func(p *Phaser) { p.onAdvance = f }}
 }

@@ -1,9 +1,7 @@
 // Package zkwaitgroup has a [WaitGroup]: sync.WaitGroup for members of many processes, which may die.
 //
-// Each WaitGroup has one record for each of its sessions: how many members it added, less those that it said are done,
-// and how many others said are done. Beside the record there is an ephemeral node while a member of the record is not
-// done. So if a record has members left and no such node, these members are dead. When there is no such node, the round
-// is over. A process that finds the round over removes it, and writes down who died in it. See round.go for the nodes,
+// Each WaitGroup has one record of its members in each of its sessions, and beside it an ephemeral node while a member is not
+// done. So members without that node are dead, and a round is over when there is no such node. See round.go for the nodes,
 // change.go for how a change is made once, and end.go for the end of a round.
 package zkwaitgroup
 
@@ -22,12 +20,10 @@ import (
 )
 
 // WaitGroup is sync.WaitGroup for many machines: a count of members in any processes, and a wait for all of them. All
-// WaitGroups with the same path are one group. Add, Done, Wait and Go are those of sync.WaitGroup; AddContext,
-// DoneContext, WaitContext and GoContext return errors. Both forms may be mixed. It is safe for use by many goroutines;
-// those of one process should share one WaitGroup, so that it knows which members are its own.
+// WaitGroups with the same path are one group. It is safe for use by many goroutines; those of one process should share one,
+// so that it knows which members are its own. Add, Done, Wait and Go are those of sync.WaitGroup; the other forms return errors.
 //
-// A member belongs to the session that added it, and dies if that session ends before the member is done. See
-// docs/guarantees.md for deaths and rounds.
+// A member belongs to the session that added it, and dies if that session ends before the member is done.
 type WaitGroup struct {
 	path string
 	at   *session.Access

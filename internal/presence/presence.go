@@ -20,8 +20,8 @@ import (
 )
 
 // Presence is an ephemeral node that is created again in every session, and when it was removed externally, until it is given
-// up. The functions that create, change and remove it must know what became of their requests, as the changes of package
-// writers do. So it is always known whether the node is there, and no late request touches a later node of the same name.
+// up. Enter and Apply must know what became of their requests. So it is always known whether the node is there, and no late
+// request touches a later node of the same name.
 //
 // Of two in one session with the same node, the second begins when the first one has ended.
 type Presence struct {
