@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// HashName says which hash divides the items. All workers must use the same one, so it is in the data of the group.
+// HashName names the hash that divides the items. All workers must use the same one, so it is in the data of the group.
 const HashName = "rendezvous-fnv1a64-mix"
 
-// Hash is the name of an item or a worker: the 64-bit FNV-1a hash of the text, mixed so that similar texts have hashes that have nothing in common.
+// Hash is the name of an item or a worker: the 64-bit FNV-1a hash of the text, mixed so that similar texts have unrelated hashes.
 func Hash(text string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(text))
@@ -26,10 +26,10 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// List is a list of items as other workers know it: the hashes of the items, in order.
+// List is a worker's list of items as other workers know it: the sorted hashes of the items.
 type List []uint64
 
-// ListOf is the list of these items.
+// ListOf makes the list of these items.
 func ListOf(items []string) List {
 	l := make(List, len(items))
 	for i, item := range items {
@@ -48,7 +48,7 @@ func (l List) encode() []byte {
 	return data
 }
 
-// decodeList is the list that a node has. What is not a multiple of eight bytes is cut off.
+// decodeList is the reverse of encode. It ignores an incomplete hash at the end.
 func decodeList(data []byte) List {
 	l := make(List, 0, len(data)/8)
 	for ; len(data) >= 8; data = data[8:] {
@@ -68,24 +68,24 @@ func (l List) digest() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Part is what a worker has to do with the division. It is the data of the worker's node: see Worker.
+// Part is a worker's part in the division, which the data of its node name: see Worker.
 type Part struct {
 	List   List
-	Failed map[uint64]int // the newest attempt of each item with which it has failed
+	Failed map[uint64]int // the newest attempt of each item that has failed there
 }
 
-// Division says which worker each item belongs to, among those that have it in their list: to the one that has not failed with it, or
-// whose failure is the oldest; of several, to the one with the greatest score of the two (Thaler, Ravishankar: Using name-based mappings
-// to increase hit rates, 1998). So when a worker leaves, only its items move, and when one comes, items move to it only.
+// Division says which worker each item belongs to, among those that have it in their list: to a worker where it has not failed, or else
+// to the one where it failed first; of several, to the one with the greatest score of the two (Thaler, Ravishankar: Using name-based
+// mappings to increase hit rates, 1998). So when a worker leaves, only its items move, and when one comes, items move to it only.
 type Division struct {
 	items    []uint64
 	index    map[uint64]int
-	attempts []int // of each item, with which any worker has failed
+	attempts []int // how often each item has failed
 	workers  map[string]worker
 	owners   []owner // of each item
 }
 
-// worker is one that takes part.
+// worker is a worker that takes part.
 type worker struct {
 	hash uint64
 	Part
@@ -99,6 +99,7 @@ type owner struct {
 	is     bool
 }
 
+// NewDivision divides these items. At first it has no workers.
 func NewDivision(items []string) *Division {
 	d := &Division{
 		items: make([]uint64, len(items)), index: make(map[uint64]int, len(items)),
@@ -111,7 +112,7 @@ func NewDivision(items []string) *Division {
 	return d
 }
 
-// Add has a worker take part, with what it has told now.
+// Add adds a worker, or replaces its part.
 func (d *Division) Add(id string, p Part) {
 	d.Remove(id)
 	w := worker{Hash(id), p}
@@ -126,7 +127,7 @@ func (d *Division) Add(id string, p Part) {
 	}
 }
 
-// offer gives an item to a worker if nobody has a better claim.
+// offer gives an item to a worker, unless its owner comes before that worker.
 func (d *Division) offer(i int, id string, w worker) {
 	if !w.List.has(d.items[i]) {
 		return
@@ -137,7 +138,7 @@ func (d *Division) offer(i int, id string, w worker) {
 	}
 }
 
-// Remove has a worker take part no more.
+// Remove removes a worker.
 func (d *Division) Remove(id string) {
 	delete(d.workers, id)
 	for i, o := range d.owners {
@@ -151,7 +152,7 @@ func (d *Division) Remove(id string) {
 	}
 }
 
-// Attempts is how often workers have failed with the item at this index, as far as is known.
+// Attempts is how often the item at this index has failed, as far as is known.
 func (d *Division) Attempts(item int) int { return d.attempts[item] }
 
 // Has reports whether a worker takes part.

@@ -83,7 +83,7 @@ func TestAnItemBelongsToTheMemberWhoseFailureIsTheOldest(t *testing.T) {
 	owner := before[7]
 	for attempt := 1; attempt < 9; attempt++ {
 		failed[owner][Hash(items[7])] = attempt
-		digest, told := told(string(w.Data(failed[owner])))
+		digest, told := parse(string(w.Data(failed[owner])))
 		require.Equal(t, w.digest, digest)
 		require.Equal(t, failed[owner], told)
 		d.Add(owner, Part{List: w.List, Failed: told})
@@ -110,10 +110,10 @@ func TestWhatAWorkerTellsHasABound(t *testing.T) {
 	for i := range uint64(2 * maxFailed) {
 		failed[i<<32] = 1 << 20
 	}
-	_, all := told(string(w.Data(failed)))
+	_, all := parse(string(w.Data(failed)))
 	require.Len(t, all, maxFailed)
 	for _, malformed := range []string{"", "/", "d/x.1", "d/1", "d/1.x", "d//.", "d/1.99999999999999999999"} {
-		_, all := told(malformed)
+		_, all := parse(malformed)
 		require.Empty(t, all)
 	}
 }

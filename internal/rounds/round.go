@@ -35,22 +35,21 @@ func (n Nodes) dir(round string) string        { return n.Base + "/round-" + rou
 func (n Nodes) list(round, list string) string { return n.dir(round) + "/list-" + list }
 func (n Nodes) item(round, item string) string { return n.dir(round) + "/item-" + item }
 
-// Worker is one that works on rounds. Enter and Exit are not for use by several goroutines, and so is PartFor.
+// Worker works on rounds. Only one goroutine at a time may use Enter and Exit, and one PartFor.
 type Worker struct {
 	Nodes
 	Node string // its own, in Working
 	List List
 
 	digest string
-	round  string          // the one that it works on, or worked on last
+	round  string          // the present or last one
 	others map[string]List // of other workers, by their digests
 }
 
-// maxFailed is how many failures a worker tells of. It tries further items again itself.
+// maxFailed is how many failures the data have. The worker itself tries further items again.
 const maxFailed = 1000
 
-// Data is the data of the node of a worker that has failed with these items: the digest of its list, and "/<item>.<attempt>" for
-// each of those.
+// Data is the data of the node of a worker where these items have failed: the digest of its list, and "/<item>.<attempt>" for each item.
 func (w *Worker) Data(failed map[uint64]int) []byte {
 	data := []byte(w.digest)
 	for i, item := range slices.Sorted(maps.Keys(failed)) {
@@ -62,8 +61,8 @@ func (w *Worker) Data(failed map[uint64]int) []byte {
 	return data
 }
 
-// told is the reverse of Data. What is malformed is left out.
-func told(data string) (digest string, failed map[uint64]int) {
+// parse is the reverse of Data. It leaves out what is malformed.
+func parse(data string) (digest string, failed map[uint64]int) {
 	digest, rest, _ := strings.Cut(data, "/")
 	failed = map[uint64]int{}
 	for f := range strings.SplitSeq(rest, "/") {
@@ -77,19 +76,20 @@ func told(data string) (digest string, failed map[uint64]int) {
 	return digest, failed
 }
 
-// NewWorker is a worker with these items. The name is that of its node.
+// NewWorker makes a worker with these items. Its node has this name.
 func NewWorker(at Nodes, name string, items []string) *Worker {
 	l := ListOf(items)
 	return &Worker{Nodes: at, Node: at.Working() + "/" + name, List: l, digest: l.digest(), others: map[string]List{}}
 }
 
-// Enter makes the worker's node with these data, in the round that is open, or in a new one, and returns that round. A worker that comes back in
-// its next session goes on with its round if that is still open, even if nobody else is there. It makes no further attempt once leaving has ended.
+// Enter makes the worker's node with these data, in the round that is open, or in a new one, and returns that round. A worker that comes
+// back in its next session goes on with its round if that is still open, even without other workers. Once leaving has ended, Enter makes no
+// further attempt.
 func (w *Worker) Enter(ctx, leaving context.Context, e *zkconn.Epoch, data []byte) (round string, err error) {
 	for pace := (node.Pace{Free: 2}); leaving.Err() == nil; {
 		open, _, err := e.Get(ctx, w.Working())
 		if errors.Is(err, zk.ErrNoNode) {
-			return "", fmt.Errorf("%w: somebody has removed the directory of workers", errs.ErrBroken)
+			return "", fmt.Errorf("%w: another program has removed the directory of workers", errs.ErrBroken)
 		}
 		if err != nil {
 			return "", err
@@ -113,7 +113,7 @@ func (w *Worker) Enter(ctx, leaving context.Context, e *zkconn.Epoch, data []byt
 	return "", errs.ErrReleased
 }
 
-// begin begins a new round in the place of another that nobody works on.
+// begin begins a new round in place of an old one without workers. It reports false if that has one, or is not the present round.
 func (w *Worker) begin(ctx context.Context, e *zkconn.Epoch, old string, data []byte) (bool, error) {
 	id := node.NewUUID()
 	ops := []any{
@@ -133,12 +133,12 @@ func (w *Worker) begin(ctx context.Context, e *zkconn.Epoch, old string, data []
 		w.round = id
 		return true, w.bury(ctx, e, old)
 	case record.Conflict(err):
-		return false, nil // somebody works on it, or has begun another one
+		return false, nil
 	}
 	return false, err
 }
 
-// join makes the worker's node in a round. joined is false if that has ended.
+// join makes the worker's node in a round. It reports false if the round has ended.
 func (w *Worker) join(ctx context.Context, e *zkconn.Epoch, round string, data []byte) (joined bool, err error) {
 	list := w.list(round, w.digest)
 	worker := w.Create(w.Node, data, zk.FlagEphemeral)
@@ -163,8 +163,8 @@ func (w *Worker) join(ctx context.Context, e *zkconn.Epoch, round string, data [
 	}
 }
 
-// Exit ends the round if nobody works on it. It comes after the removal of the worker's node, in the same
-// session. So of several workers that leave at one time, the last one to be removed finds nobody.
+// Exit ends the round if it has no worker. It comes after the removal of the worker's node, in the same session. So of several
+// workers that leave at one time, the last one to be removed finds no other.
 func (w *Worker) Exit(ctx context.Context, e *zkconn.Epoch) error {
 	st, there, err := e.Exists(ctx, w.Working())
 	if err != nil || !there || st.NumChildren > 0 {
@@ -174,7 +174,7 @@ func (w *Worker) Exit(ctx context.Context, e *zkconn.Epoch) error {
 		w.Create(w.Working(), nil, 0),
 		&zk.DeleteRequest{Path: w.open(w.round), Version: -1})
 	if record.Conflict(err) {
-		return nil // somebody has come, or has ended it
+		return nil // another worker has come, or has ended it
 	}
 	if err != nil {
 		return err
@@ -182,51 +182,50 @@ func (w *Worker) Exit(ctx context.Context, e *zkconn.Epoch) error {
 	return w.bury(ctx, e, w.round)
 }
 
-// bury removes what is left of a round that has ended. Its names are used only once, so the deletes may be repeated; and they are, since
-// nobody else removes them, and a worker that has begun a round is there whatever becomes of the one before.
+// bury removes the nodes of a round that has ended. Their names are used only once, so the deletes may be repeated. No other process
+// removes them, and a worker that has begun a round takes part whatever happens here: so bury repeats what has failed.
 func (n Nodes) bury(ctx context.Context, e *zkconn.Epoch, round string) error {
 	if round == "" {
 		return nil
 	}
-	return record.Insist(ctx, e, func() error { return n.remove(ctx, e, n.dir(round)) })
+	r := node.Insist(ctx, e)
+	for r.Next() {
+		r.Err = n.remove(ctx, e, n.dir(round))
+	}
+	return r.Err
 }
 
 // remove removes the directory of a round.
 func (n Nodes) remove(ctx context.Context, e *zkconn.Epoch, dir string) error {
 	names, _, err := e.Children(ctx, dir)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return unlessGone(err)
 	}
 	for some := range slices.Chunk(names, 128) {
 		calls := make([]*zkconn.Call[struct{}], len(some))
 		for i, name := range some {
 			calls[i] = zkconn.Start(e, zkconn.DeleteNode(dir+"/"+name))
 		}
-		for i, name := range some {
-			if _, err := calls[i].Wait(ctx, e); err != nil && !errors.Is(err, zk.ErrNoNode) {
-				if err := e.Delete(ctx, dir+"/"+name); err != nil && !errors.Is(err, zk.ErrNoNode) {
-					return err
-				}
+		for _, c := range calls {
+			if _, err := c.Wait(ctx, e); unlessGone(err) != nil {
+				return err
 			}
 		}
 	}
-	if err := e.Delete(ctx, dir); err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNotEmpty) {
-		return err
+	if err := e.Delete(ctx, dir); !errors.Is(err, zk.ErrNotEmpty) {
+		return unlessGone(err)
 	}
 	return nil
 }
 
-// IsDone asks whether an item, a name for nodes, is done. Whoever holds the lock of the item sees what all holders before
-// have written.
+// IsDone reports whether an item, given as the name of its node, is done. The holder of the item's lock sees what all holders
+// before it have written.
 func (n Nodes) IsDone(ctx context.Context, e *zkconn.Epoch, round, item string) (bool, error) {
 	_, there, err := e.Exists(ctx, n.item(round, item))
 	return there, err
 }
 
-// SetDone writes that an item is done. If the round has ended, there is nobody to tell.
+// SetDone records that an item is done. If the round has ended, it does nothing.
 func (n Nodes) SetDone(ctx context.Context, e *zkconn.Epoch, round, item string) error {
 	_, err := record.Transact(ctx, e, n.Create(n.item(round, item), nil, 0))
 	if errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) {
@@ -235,10 +234,10 @@ func (n Nodes) SetDone(ctx context.Context, e *zkconn.Epoch, round, item string)
 	return err
 }
 
-// PartFor is what another worker has told with the data of its node. Its list is read when it is not known, and empty if the worker has
-// gone, with its round.
+// PartFor is the part of another worker, whose node has these data. It reads a list that it does not know yet. The list is empty if
+// the worker is gone, and its round with it.
 func (w *Worker) PartFor(ctx context.Context, e *zkconn.Epoch, data string) (p Part, err error) {
-	digest, failed := told(data)
+	digest, failed := parse(data)
 	p.Failed = failed
 	p.List, err = w.listFor(ctx, e, digest)
 	return p, err
@@ -253,19 +252,18 @@ func (w *Worker) listFor(ctx context.Context, e *zkconn.Epoch, digest string) (L
 	}
 	round, _, err := e.Get(ctx, w.Working())
 	if err != nil {
-		return nil, absent(err)
+		return nil, unlessGone(err)
 	}
 	encoded, _, err := e.Get(ctx, w.list(string(round), digest))
 	if err != nil {
-		return nil, absent(err)
+		return nil, unlessGone(err)
 	}
-	l := decodeList(encoded)
-	w.others[digest] = l
-	return l, nil
+	w.others[digest] = decodeList(encoded)
+	return w.others[digest], nil
 }
 
-// absent is nil for a node that is not there.
-func absent(err error) error {
+// unlessGone is err, but nil for a node that does not exist.
+func unlessGone(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}
