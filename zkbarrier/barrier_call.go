@@ -195,7 +195,7 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 	dir := c.b.dir(st.Generation)
 	n, err := node.Make(ctx, e, node.Spec{
 		Dir: dir, ACL: c.b.at.ACL(), Flags: zk.FlagEphemeral | zk.FlagSequence,
-		Name: func(uuid string) string { return arrivalPrefix(uuid, c.attempt) },
+		Name: func(uuid string) string { return node.Prefix(uuid) + "-party-" + c.attempt + "-" },
 		Data: c.b.at.Owner, KeepDuplicates: true, // a gap in the numbers is a death
 		Before: func() []any {
 			c.tries++

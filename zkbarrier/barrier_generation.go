@@ -269,9 +269,6 @@ const attemptSize = 16
 
 func newAttempt() string { return strings.ReplaceAll(node.NewUUID(), "-", "")[:attemptSize] }
 
-// arrivalPrefix is the name of an attempt's node up to its sequence number.
-func arrivalPrefix(uuid, attempt string) string { return node.Prefix(uuid) + "-party-" + attempt + "-" }
-
 // parseArrival reads the name of a node; ok is false if it is not the node of a party.
 func parseArrival(name string) (a arrival, ok bool) {
 	_, rest, ok := strings.Cut(name, "-party-")
