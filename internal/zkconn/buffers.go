@@ -7,16 +7,15 @@ import (
 )
 
 // The client library takes 1.5 MB for each connection to receive into, and as much to send from. Almost nothing of
-// ours goes through those: pings, their answers, and watch events. So the library begins with small buffers, and gets more
-// room when it needs that. Its options are functions on its connection object, so they can be called later, too. Each
-// must be called in the goroutine that uses the buffer, because nothing else orders the two:
+// ours goes through those. So it begins with small buffers, and gets more room when it needs that. Its options are functions
+// on its connection object, so they can be called later, too, in the goroutine that uses the buffer:
 //
 //   - The library's loop dials, and does the handshake. It starts one goroutine that sends and one that
 //     receives, and waits until both have ended before it dials again.
-//   - The goroutine that receives takes a buffer when it begins. It takes a larger one for a frame that needs it,
-//     if the limit allows that. So dial sets a small limit, and the first Read after the handshake sets the true one.
-//   - The goroutine that sends takes no larger buffer by itself, and what does not fit fails. Only a user sends through
-//     it anything that is long, and needs Epoch.Conn for that: see sendBuffer.
+//   - The goroutine that receives takes a larger buffer for a frame that needs it, if the limit allows that. So dial
+//     sets a small limit, and the first Read after the handshake sets the true one.
+//   - The goroutine that sends takes no larger buffer by itself. Only a user sends
+//     anything long through it, and needs Epoch.Conn for that: see sendBuffer.
 const small = 1 << 10
 
 // receiveLittle and receiveAll set how much the client library takes into one buffer. The

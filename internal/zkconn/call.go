@@ -105,9 +105,8 @@ func failed[T any](err error) *Call[T] {
 // retry runs a request until the servers answer it, ctx ends or the epoch is over. It waits for a connection first, and
 // again after each connection that was lost. The request must be one that may be run twice.
 //
-// If the outcome is unknown although the connection still stands, the answer was an error code that has no name, or one
-// that passes: the servers throttle. However often that comes, the request is sent again, with growing pauses. Many callers
-// have no way to return an error, and for all others ctx is the bound.
+// If the outcome is unknown although the connection still stands, the servers throttle, or answer with an error code
+// that has no name here. However often that comes, the request is sent again, with growing pauses: ctx is the bound.
 func retry[T any](ctx context.Context, e *Epoch, r Request[T]) (T, error) {
 	for lost, odd := (Pace{First: time.Millisecond}), (Pace{}); ; {
 		if err := e.Await(ctx); err != nil {

@@ -10,15 +10,12 @@ import (
 )
 
 // hosts decides, for one epoch, which server is dialled next, and when.
-// It is both the HostProvider and the dialer of the client library.
+// It is both the HostProvider and the dialer of the client library, whose loop alone uses the fields.
 //
 // The library's own provider resolves names once for its life, and waits a second before it dials a lone
-// server again. Here attempts go in rounds. A round begins with a look-up of all names (names), and tries every
-// address of every server once, in random order. The first attempt at every address comes at once, and
-// only then does an exponential back-off with jitter begin. The next round begins after the last address,
-// and after each handshake: then what the look-up told may be old.
-//
-// The fields are used by the client library's loop alone.
+// server again. Here attempts go in rounds. A round begins with a look-up of all names, and tries every address once, in
+// random order. The first attempt at every address comes at once, and only then do pauses begin. The next round
+// begins after the last address, and after each handshake: then what the look-up found may be old.
 type hosts struct {
 	epoch *Epoch
 	names *resolver
@@ -36,9 +33,9 @@ func (h *hosts) Init([]string) error { return nil }
 // Len implements zk.HostProvider.
 func (h *hosts) Len() int { return len(h.epoch.cfg.Servers) }
 
-// Next implements zk.HostProvider. The client library calls it with a lock held, so it must not wait. If the
-// second result is true, the library fails what is queued and sleeps a second. But that is also the only
-// place where the library looks, while it dials, whether it was closed. So it is true only after shutdown has closed quit.
+// Next implements zk.HostProvider. The client library calls it with a lock held, so it must not wait. If the second result
+// is true, the library fails what is queued and sleeps a second; but only then does it look whether it was closed.
+// So it is true only after shutdown has closed quit.
 func (h *hosts) Next() (string, bool) {
 	if len(h.round) == 0 {
 		return h.epoch.cfg.Servers[0], closed(h.quit) // dial begins a round, and dials no server
@@ -88,13 +85,9 @@ func (h *hosts) begin() error {
 		end := len(round) - 1
 		round[i], round[end] = round[end], round[i]
 	}
-	left := map[string]int{}
-	for _, t := range round {
-		left[t.server]++
-	}
-	for i, t := range round {
-		left[t.server]--
-		round[i].more = left[t.server] > 0
+	later := map[string]bool{}
+	for i, t := range slices.Backward(round) {
+		round[i].more, later[t.server] = later[t.server], true
 	}
 	h.round, h.size = round, max(len(round), h.Len()) // a server whose address is not known yet counts as one
 	e.dials.round(round, h.size)
@@ -172,10 +165,9 @@ func (s *shared) dial(ctx context.Context, t target, limit time.Duration) (net.C
 	return conn, err
 }
 
-// attemptLimit is the time for each step of an attempt to connect: the dial, the handshake of TLS, that of
-// ZooKeeper, the credentials. At first it is so short that every server gets two attempts within the session
-// timeout, unless that is very short itself: a dead server must not cost a session. It doubles with each round in which
-// it was too short for a server, and no server could be used, up to most: servers that need longer must be reached, too.
+// attemptLimit is the time for each step of an attempt to connect: the dial, TLS, the handshake, the credentials. At first
+// every server gets two attempts within the session timeout: a dead server must not cost a session. It doubles with
+// each round in which it was too short for a server, and no server could be used, up to most.
 func attemptLimit(timeout time.Duration, servers, round int, most time.Duration) time.Duration {
 	first := min(max(timeout/time.Duration(2*servers), 200*time.Millisecond), 5*time.Second)
 	return max(first, min(first<<min(round, 10), most))

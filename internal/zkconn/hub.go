@@ -59,9 +59,8 @@ func (w *Watch) Waiting() bool {
 	return waiting
 }
 
-// watchKey names a watch as the server does: a data watch and a child watch of one path are two watches. A watch of a
-// node that is not there is a data watch for the server. Here it has a kind of its own, because a watch of a node
-// must report that the node is not there, and such a watch does not.
+// watchKey names a watch as the server does. A watch of a node that is not there is a data watch for the server.
+// Here it has a kind of its own, because a data watch must report that the node is not there.
 type watchKey struct {
 	path string
 	kind watchKind
@@ -78,14 +77,12 @@ const (
 // hub holds the watches of one connection at a time. The wire drives it, in the goroutine
 // that reads, so that events come in wire order. So a subscriber's tell must not block.
 //
-// The client library's own watches are not used. The library reports each through a channel of its own, which
-// loses the order. It sets them again after a reconnect in a way that races with its read loop, and only logs
-// it when that fails. Here the loss of a connection ends all its watches, and the subscribers read again.
+// The client library's own watches are not used: it loses the order of events, and sets watches again after a reconnect
+// in a way that races. Here the loss of a connection ends all its watches, and the subscribers read again.
 //
-// A recursive watch is one watch on the server for a node and everything below it, and it stays. Servers have them since
-// 3.6. Servers up to 3.8 have one watch of a session at a path, whose kind is that of the newest request (since 3.9 they
-// keep both). So a read that sets an ordinary watch at exactly the path of a recursive one would end that, silently. Two
-// rules keep both:
+// A recursive watch is one watch on the server for a node and everything below it, and it stays (since 3.6). Servers up to
+// 3.8 have one watch of a session at a path, whose kind is that of the newest request. So a read that sets an ordinary
+// watch at exactly the path of a recursive one would end that, silently. Two rules keep both:
 //
 //   - While the server holds a recursive watch, our reads of its path set no watch. The events of the recursive watch serve the
 //     subscribers of ordinary ones, too.
@@ -137,9 +134,8 @@ func (h *hub) subscribe(key watchKey, tell func(Event)) (*Watch, *watchedNode) {
 	return w, n
 }
 
-// confirmed notes, in the goroutine that reads, that the server has acknowledged a request that set these watches. The
-// nodes are those that were subscribed to before the request. If something else is in the place of one by now, that is
-// another watch, of which the answer says nothing: the node has had an event, or was removed after the request.
+// confirmed notes, in the goroutine that reads, that the server has acknowledged a request that set these watches, which
+// were subscribed to before the request. If there is another watchedNode in the place of one by now, it is not concerned.
 func (h *hub) confirmed(asked ...*watchedNode) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -182,9 +178,7 @@ type firing struct {
 
 // fire reports events to the subscribers of a node, which use the watches up. If the server has not yet
 // confirmed a watch, a deletion may have come before the request for the watch: it is reported as NotFound.
-//
-// All the watches are taken before anything is reported. A subscriber may subscribe again at once, in another
-// goroutine, and what happened before that subscription is not for it.
+// All the watches are taken before anything is reported: a subscriber may subscribe again at once.
 func (h *hub) fire(path string, all ...firing) {
 	used := make([]*watchedNode, len(all))
 	h.mu.Lock()
@@ -208,7 +202,7 @@ func (h *hub) fire(path string, all ...firing) {
 }
 
 // disconnected ends every watch of the connection, with the event Disconnected. When it returns all subscribers have it,
-// also those that another goroutine was notifying: the goroutine that closes the old connection may be slower than the new one.
+// also those that another goroutine was notifying.
 func (h *hub) disconnected() {
 	h.ending.Lock()
 	defer h.ending.Unlock()
@@ -267,8 +261,8 @@ func (w *TreeWatch) Stop() {
 	}
 }
 
-// refused ends a subscription whose request was refused. If there is no other, there is nothing that the server could forget. But
-// reads of the path behind the request have set no watch, as the tree was to serve them (see covered), so they get Disconnected.
+// refused ends a subscription whose request was refused: there is nothing that the server could forget. But reads of the
+// path behind the request have set no watch, as the tree was to serve them (see covered), so they get Disconnected.
 func (w *TreeWatch) refused() {
 	if t, last := w.leave(); last && !t.held {
 		w.hub.forgetTree(w.path, t)

@@ -12,32 +12,25 @@ import (
 // leaseClock answers the one question that a holder must be able to answer without asking a server: can the session
 // still be alive?
 //
-// The servers count the session timeout T from the moment at which they receive something. They cannot have received a
-// request before it was sent. So the reply to a request that was sent at s proves that the session is alive until s+T at
-// least. The time at which the reply arrived proves nothing more: if the way back is slow, "last heard + T" ends after the
-// servers' own deadline. Watch events prove nothing either: the servers send them without having heard from us.
+// The servers count the session timeout T from the moment at which they receive something, which is never before it was
+// sent. So the reply to a request that was sent at s proves that the session is alive until s+T. When the reply arrived
+// proves nothing more, and watch events prove nothing: the servers send them without having heard from us.
 //
 // "The servers" means the leader here, and most clients talk to a follower. A follower that was cut off from the leader
-// answers pings and reads for seconds. In that time the leader expires the session (measured on a real ensemble: two
-// holders for nine seconds).
+// answers pings and reads for seconds, while the leader expires the session (measured: two holders for nine seconds).
 //
-// What the leader knows comes in reports. Every half tick it pings its followers, and each follower answers with the
-// sessions that it has heard from since its last report. These pings and reports, our requests that the leader must answer
-// (writes and syncs), and its answers to them go through one channel, in order. So take two such requests, the second sent
-// after the first was answered:
+// Every half tick the leader pings its followers, and each answers with a report of the sessions that it has heard from
+// since its last report. Pings, reports, requests that the leader must answer (writes and syncs), and its answers go
+// through one channel, in order. So take two such requests, the second sent after the first was answered:
 //
 //   - What the leader sent before the first answer, its last
 //     ping included, reached the follower before that answer.
 //   - So the follower sent its report on that ping before it passed the second request on.
 //   - So the leader had that report when it answered the second request.
 //
-// That ping was sent half a tick before the first request, or later. T is at least
-// two ticks, so lag = T/4 is half a tick or more. provenBy draws the conclusion.
-//
-// One answer alone proves nothing: the first request after a time in which a follower was out of touch may reach the
-// leader before a report does, and the leader may expire the session in between.
-//
-// A margin is subtracted from T, for clocks that drift and for timers that run late.
+// That ping was sent half a tick before the first request, or later. T is at least two ticks, so lag = T/4 is half a tick
+// or more. provenBy draws the conclusion. One answer alone proves nothing: after a time in which a follower was out of
+// touch the first request may reach the leader before a report does, and the session may expire in between.
 //
 // To want proof and to depend on it are two things. A ticket that may be granted next wants proof: from then on
 // heartbeats fetch it. If it does not come in time nothing is lost, because nothing is held. A holder depends on
@@ -84,8 +77,8 @@ func (c *leaseClock) unlock() {
 	c.mu.Unlock()
 }
 
-// Valid reports whether the session can be proved alive at this instant. Every hand-over asks, so it takes no lock. It
-// compares the clock with shown, so it is false from the right instant on even if the timer that ends the epoch fires late.
+// Valid reports whether the session can be proved alive at this instant, even if the timer that ends the epoch is late.
+// Every hand-over asks, so it takes no lock.
 func (c *leaseClock) Valid() bool { return c.ValidAt(time.Now()) }
 
 // ValidAt is Valid for a caller that has just read the time, which is much of the cost of a local hand-over.
@@ -127,15 +120,14 @@ func shortens(fraction float64) bool { return fraction > 0 && fraction < 1 }
 
 // A leader that is cut off from its followers answers until it steps down. They notice after the sync limit, elect
 // another, and that one gives each session its whole timeout T again. The old leader answers for up to one and a half ticks
-// longer than they wait: the limits of both count from the last packet that came, at most half a tick before the
-// cut, and the leader looks at its own once in a tick (Leader.lead and LearnerHandler.synced of ZooKeeper). We allow for two.
-// So a lease must end within T, less two ticks, of the newest answer.
+// longer than they wait: both limits count from the last packet, at most half a tick before the cut, and the leader looks
+// at its own once in a tick (Leader.lead and LearnerHandler.synced of ZooKeeper). We allow for two. So a lease must end
+// within T, less two ticks, of the newest answer.
 //
 // Leader proof is a lag and a heartbeat old at least. So it ends a lease within 0.95 T - T/4 - T/16 of the newest answer, which is
 // early enough from six ticks on. With five heldSpan ends it a little earlier. With fewer a lease would end soon after
-// each loss of the connection: there the promise is not kept (docs/guarantees.md has a table).
-//
-// A client cannot learn how long a tick is: it is taken for the usual one.
+// each loss of the connection: there the promise is not kept (docs/guarantees.md has a table). A client cannot learn how
+// long a tick is: it is taken for the usual one.
 const (
 	usualTick  = 2 * time.Second
 	deposedFor = 2 * usualTick // how much longer a deposed leader answers than its followers wait
@@ -152,8 +144,7 @@ func heldSpan(timeout time.Duration) time.Duration {
 	return leaseSpan(timeout, 0) - deposedFor
 }
 
-// start notes a new connection: the handshake that was sent at sent was answered. The leader takes part in every
-// handshake, so that is proof by itself. The leader may shrink the timeout, so the new span counts from here on.
+// start notes the handshake of a connection, sent at sent. The leader takes part in it, so that is proof by itself.
 func (c *leaseClock) start(sent time.Time, timeout time.Duration, fraction float64) {
 	c.mu.Lock()
 	defer c.unlock()
@@ -206,8 +197,8 @@ type answeredRequest struct {
 	led        bool // by the leader
 }
 
-// note keeps what later requests may prove. A few requests of each kind are enough: from an older
-// request less follows, but nothing wrong. A request that is older than a term proves nothing any more.
+// note keeps what later requests may prove, for a term. A few requests of each kind
+// are enough: from an older request less follows, but nothing wrong.
 func (c *leaseClock) note(s answeredRequest) {
 	for _, r := range slices.Backward(c.recent) {
 		if r.led || !s.led {
@@ -223,9 +214,8 @@ func (c *leaseClock) note(s answeredRequest) {
 	c.recent = append(c.recent, s)
 }
 
-// provenBy returns an instant at which, or after which, the leader has
-// counted the session as alive, if it has answered a request that was sent at
-// sent. It is the send time of the newest request that meets two conditions:
+// provenBy returns an instant at which, or after which, the leader has counted the session as alive, if it has answered
+// a request that was sent at sent. It is the send time of the newest request that meets two conditions:
 //
 //   - It was sent a lag or more before another request: the newest one that the
 //     leader had answered before sent. The report that counts was made at most a lag
@@ -233,11 +223,9 @@ func (c *leaseClock) note(s answeredRequest) {
 //   - It was answered a lag or more before sent. The follower can report
 //     only what it has heard, and over a slow or stalled link it hears late.
 //
-// The result is always the send time of a request, because the report that counts
-// may be empty: then the leader has counted the session with an earlier report.
-//
-// This allows for followers that are slow to report or are cut off for any time, and for slow links to clients.
-// It does not allow for a link to the client that stalls and, right after that, a follower that stalls.
+// The report that counts may be empty: then the leader has counted the session with an earlier one. This allows for
+// followers that are slow to report or cut off for any time, and for slow links to clients. It does not allow
+// for a link to the client that stalls and, right after that, a follower that stalls.
 func (c *leaseClock) provenBy(sent time.Time) (counted time.Time) {
 	var before time.Time
 	for _, r := range slices.Backward(c.recent) {
@@ -280,9 +268,9 @@ func (c *leaseClock) wake() {
 	}
 }
 
-// RequireLeaderProof makes the epoch ask, until end is called, for proof that the leader counts the session as alive. A
-// ticket that may be granted next calls it, so that the proof is there in time. If no proof comes for a little longer
-// than one would last, the epoch ends. The heartbeats that ask serve all callers. end may be called more than once.
+// RequireLeaderProof makes heartbeats fetch proof, until end is called, that the leader counts the session as alive. A
+// ticket that may be granted next calls it. If no proof comes for a little longer than one lasts, the epoch ends.
+// end may be called more than once.
 func (c *leaseClock) RequireLeaderProof() (end func()) {
 	if c.require() {
 		c.wake()
@@ -308,9 +296,8 @@ func (c *leaseClock) unrequire() {
 	c.wants--
 }
 
-// Depend waits until there is such proof. From then on, until end is called, the epoch ends as soon as there is no proof
-// any more. Every hold needs this. If there is proof, Depend asks nothing of the servers; otherwise it usually takes one
-// round trip. end may be called more than once.
+// Depend waits until there is such proof, usually for one round trip at most. From then on, until end is called, the
+// epoch ends as soon as there is no proof any more. Every hold needs this. end may be called more than once.
 func (c *leaseClock) Depend(ctx context.Context) (end func(), err error) {
 	unrequire := c.RequireLeaderProof()
 	for {
@@ -391,10 +378,9 @@ func (c *leaseClock) urgent() bool {
 	return c.wants > 0 && c.short(time.Now())
 }
 
-// interval is the time between two heartbeats. When a proof comes, the request whose
-// send time it proves was sent a lag, two round trips and up to two intervals ago.
-// The next proof comes an interval later. All that together must be less than the
-// term. So on a slow link heartbeats are closer, down to an eightieth of the timeout.
+// interval is the time between two heartbeats. The request that a proof is about was sent a lag, two round trips and up
+// to two intervals before it, and the next proof comes an interval later: all within the term. So on a slow link
+// heartbeats are closer, down to an eightieth of the timeout.
 func (c *leaseClock) interval() time.Duration {
 	spare := (c.term-c.lag-c.beats)/2 - c.trip
 	return max(min(max(spare, c.lag/20), c.beats), leastBeat)
@@ -407,9 +393,8 @@ var beatsPerTimeout time.Duration = 16
 // leastBeat is the least interval, for very short session timeouts.
 const leastBeat = 5 * time.Millisecond
 
-// left is how long the session still counts as alive. While a hold depends on proof, the session ends when the proof
-// runs out. While proof is only wanted, the session goes on without it for a term and a lag, counted from the time at
-// which the wait began: over the slowest link that is good enough, proof takes no longer.
+// left is how long the session still counts as alive. While proof is only wanted, the session goes on without it for a
+// term and a lag from the beginning of the wait: over the slowest link that is good enough, proof takes no longer.
 func (c *standing) left(now time.Time) time.Duration {
 	left := c.span - elapsed(c.heard, now)
 	switch {
@@ -429,8 +414,8 @@ func (c *standing) dependable(now time.Time) time.Duration {
 	return min(c.proof(now), c.held-elapsed(c.heard, now))
 }
 
-// elapsed is the time from then to now. Linux's monotonic clock stops while the machine is suspended, and the
-// wall clock does not. So the longer of the two times counts. A wall clock that is set back does no harm.
+// elapsed is the time from then to now by the clock that has counted more: Linux's monotonic clock stops while
+// the machine is suspended, and a wall clock that is set back does no harm.
 func elapsed(then, now time.Time) time.Duration {
 	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)))
 }

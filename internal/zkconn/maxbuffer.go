@@ -8,13 +8,10 @@ import (
 	"github.com/go-menagerie/menagerie/internal/errs"
 )
 
-// A server does not answer a request that is longer than its jute.maxbuffer: it closes the connection. That looks
-// like a connection that was lost on the way, so the request would be sent again for ever, and each time cost all
-// users of the session their connection. So the client remembers which requests were on their way when a server
-// closed a connection. Some cuts in a row are enough, if no request as long was ever answered.
-//
-// The same is true of a request that the link does not take within a third of the session timeout: nothing else can be sent
-// meanwhile, and with more time the session and what it holds would be lost.
+// A server does not answer a request that is longer than its jute.maxbuffer: it closes the connection. The request would
+// be sent again for ever, and each time cost all users of the session their connection. So the client remembers which
+// requests were on their way when a server closed a connection. Some cuts in a row are enough, if no request as long was
+// ever answered. The same is true of a request that the link does not take within a third of the session timeout.
 
 const (
 	shortestCut = 4 << 10     // bytes; no server is set up to take less than this

@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// resolver finds the addresses of the servers of one client, for all its epochs. A name may have several: that of
-// a headless service has one for each of its servers. Each round of attempts looks all names up anew. A look-up has
-// no limit of its own, and goes on while other servers are dialled: a slow name server delays
-// attempts, and must not make them fail. If it fails, the addresses of the last look-up still count.
+// resolver finds the addresses of the servers of one client, for all its epochs. A name may have several, as the name of
+// a headless service has. A look-up has no limit of its own, and goes on while other servers are dialled: a slow name
+// server must not make attempts fail. If it fails, the addresses of the last look-up still count.
 type resolver struct {
 	*shared
 	servers []string // without duplicates
@@ -68,7 +67,8 @@ func (n *resolver) find(end <-chan struct{}, patience time.Duration) ([]target, 
 	defer patient.Stop()
 	for late := false; ; {
 		n.mu.Lock()
-		all, waiting, since, news, err := n.addresses(), n.waiting(), n.oldest(), n.news, n.err
+		all, news, err := n.addresses(), n.news, n.err
+		waiting, since := n.waiting()
 		n.mu.Unlock()
 		switch {
 		case len(waiting) == 0 && len(all) == 0 && err == nil:
@@ -87,24 +87,19 @@ func (n *resolver) find(end <-chan struct{}, patience time.Duration) ([]target, 
 	}
 }
 
-// waiting are the names whose look-ups run. mu is held, as in oldest.
-func (n *resolver) waiting() (slow []string) {
+// waiting are the names whose look-ups run, and when the first of these has begun. mu is held.
+func (n *resolver) waiting() (slow []string, first time.Time) {
 	for _, s := range n.servers {
-		if _, runs := n.since[s]; runs {
-			slow = append(slow, target{server: s}.host())
+		t, runs := n.since[s]
+		if !runs {
+			continue
 		}
-	}
-	return slow
-}
-
-// oldest is when the first of the look-ups that run has begun.
-func (n *resolver) oldest() (first time.Time) {
-	for _, t := range n.since {
+		slow = append(slow, target{server: s}.host())
 		if first.IsZero() || t.Before(first) {
 			first = t
 		}
 	}
-	return first
+	return slow, first
 }
 
 // begin starts a look-up of each name, unless one runs.

@@ -16,8 +16,8 @@ func Open(cfg Config) *Client {
 // longestRest is about the longest pause before another session is asked for.
 const longestRest = 5 * time.Second
 
-// run opens one epoch after the other. Only one that lasted ends the growth of the pauses between them: what
-// ends a session soon may do so again, whatever it could do before, and each of them costs the servers writes.
+// run opens one epoch after the other. Only an epoch that lasted ends the growth of the pauses: what ends a session
+// soon may do so again, and each of them costs the servers writes.
 func (c *Client) run() {
 	for _, d := range c.cfg.Predecessors {
 		c.closeStale(d)

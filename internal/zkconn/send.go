@@ -8,24 +8,21 @@ import (
 	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
-// Requests of our own go directly onto the client library's connection, past its queue. There are three
-// reasons. A caller can stop waiting for one at any time, and no goroutine hangs in it. Error codes arrive as
-// they are. And two switches of goroutine are saved in each direction. The library never learns of these
-// requests. Servers answer the requests of one session in the order in which they arrived, whoever made them.
+// Requests of our own go directly onto the client library's connection, past its queue: a caller can stop waiting at any
+// time, error codes arrive as they are, and two switches of goroutine are saved in each direction. Servers answer the
+// requests of one session in the order in which they arrived, whoever made them.
 
-// writeLimit is how long a connection may refuse to take a small request. Usually it takes
-// that long only if the other side has stopped reading and every buffer is full. Then
-// another connection is better, and callers must not be held up. But it may also be that the link is narrow. So after
-// the first time a small request has a third of the session timeout, too, and its caller does not wait for the write.
+// writeLimit is how long a connection may refuse to take a small request. Usually the other side has then stopped
+// reading, and another connection is better. But the link may also be narrow. So after the first
+// time a small request has a third of the session timeout, too, and its caller does not wait for the write.
 const (
 	writeLimit = 100 * time.Millisecond
 	smallFrame = 64 << 10
 )
 
-// send puts a request on the wire, behind all that were sent before. A caller that sets a watch and then
-// reads relies on this order. r.end is called exactly once; it must not block. send itself blocks for
-// writeLimit at most, or for a third of the session timeout if the request is large. If another goroutine
-// is in the middle of a write, or the link is narrow, send does not wait: it leaves its request to the backlog.
+// send puts a request on the wire, behind all that were sent before: watches and reads rely on this order. r.end is
+// called exactly once, and must not block. send blocks for writeLimit at most, or for a third of the session timeout if
+// the request is large. If another goroutine is writing, or the link is narrow, it leaves the request to the backlog.
 func (w *wire) send(r *sentRequest, body []byte) {
 	w.mu.Lock()
 	if len(w.backlog) == 0 {
@@ -154,9 +151,8 @@ func (w *wire) note(b []byte, now time.Time) (greeting bool, err error) {
 	return false, nil
 }
 
-// greet writes into the handshake the greatest zxid that the session has seen, so that a server that
-// lags behind it refuses the connection. Without this, a read on the next connection could show an
-// older state than one before. The client library knows only the answers to its own requests.
+// greet writes into the handshake the greatest zxid that the session has seen, of which the client library knows only a
+// part, so that a server that lags behind refuses the connection: a read there could show an older state.
 func (w *wire) greet(b []byte) []byte {
 	const at, end = 8, 16 // behind the frame's length and the protocol's version
 	if len(b) < end {

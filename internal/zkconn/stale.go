@@ -51,12 +51,9 @@ func (c *Client) allStale() []*staleSession {
 	return slices.Clone(c.stale)
 }
 
-// endStale ends the sessions of the past while there is a connection. It ends one at a time, since
-// servers limit the connections of a host. It tries each until the servers confirm that the session is
-// gone, which they do at the latest when they have ended it themselves, or until the client is closed.
-//
-// Any attempt may have kept the session alive for another timeout, without our knowledge. So the pause before
-// the next attempt doubles, up to a day: where no attempt succeeds, the session gets the time to expire.
+// endStale ends the sessions of the past while there is a connection, one at a time, since servers limit the connections
+// of a host, until the servers confirm that the session is gone. Any attempt may have kept the session alive
+// for another timeout. So the pause doubles, up to a day: where no attempt succeeds, the session gets the time to expire.
 func (c *Client) endStale() {
 	for {
 		c.mu.Lock()
@@ -99,10 +96,8 @@ func (c *Client) ended(id int64) {
 	}
 }
 
-// endAll ends the session of the last epoch, unless the servers have confirmed its end
-// already. It makes one attempt to end each session before it; those that remain can be
-// ended later by whoever finds their credentials. at is where a server can be reached.
-// If it is nil, none is known, and the attempt for the last session must find one first.
+// endAll ends the session of the last epoch, unless the servers have confirmed its end, and makes one attempt to end each
+// session before it. at is where a server can be reached; if it is nil, the last session must find one first.
 func (c *Client) endAll(ctx context.Context, e *Epoch, at *target) {
 	if dead := e.remains(); dead != nil {
 		at = c.endUnreached(ctx, *dead)

@@ -2,11 +2,9 @@ package zkconn
 
 import "sync"
 
-// Not all servers know all operations that are used here: addWatch came with 3.6, removeWatches and createContainer with 3.5, and
-// servers that only speak the protocol leave some out. Each of the three has a substitute. A server that does not know an
-// operation answers so and closes the connection, with everything else that is on it; some only close it. So an operation is
-// refused once in the life of a client. Then it is not sent any more, in no session: a new session is with the same servers. If those
-// are replaced by newer ones meanwhile, the substitutes go on.
+// Not all servers know addWatch (3.6), removeWatches and createContainer (3.5); each of the three has a substitute. A server
+// that does not know an operation answers so and closes the connection, with everything else that is on it; some only close
+// it. So an operation is refused once in the life of a client, and not sent any more.
 
 // unknownOps is what a client has found out about these operations.
 type unknownOps struct {

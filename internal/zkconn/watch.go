@@ -92,14 +92,10 @@ func setWatchesBody(kind watchKind, paths []string) []byte {
 	return b
 }
 
-// Watch subscribes to the node at path. tell is called at most once, from the
-// goroutine that reads the connection or the one that closes it, and must not block.
-// If the node does not exist, no watch is left behind and the error is zk.ErrNoNode.
-//
-// It costs one read, or none if the server already holds a watch
-// of this connection on the node. It does not try again on a new connection: then tell gets [Disconnected].
-//
-// It sends a read, not a setWatches as WatchAll does: the answer says whether the node exists, which saves zkonce two requests.
+// Watch subscribes to the node at path. tell is called at most once, from the goroutine that reads the connection or the
+// one that closes it, and must not block. If the node does not exist, no watch is left behind and the error is
+// zk.ErrNoNode. It costs one read, or none if the server already holds a watch of this connection on the node, and does not
+// try again on a new connection: then tell gets [Disconnected].
 func (e *Epoch) Watch(ctx context.Context, path string, tell func(Event)) (*Watch, error) {
 	key := watchKey{path, dataWatch}
 	e.hub.mu.Lock()

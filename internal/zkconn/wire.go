@@ -107,11 +107,9 @@ func (r *sentRequest) answer(body []byte, err error) {
 	}
 }
 
-// expect notes r as sent. It fails on a closed connection.
-//
-// No xid is used twice in a session, whichever connection it is on: servers find the request to which a
-// committed transaction belongs by session and xid. A transaction that was under way when the connection
-// was lost would be taken for a new request with its xid, and answer it (seen on real servers).
+// expect notes r as sent. It fails on a closed connection. No xid is used twice in a session, whichever connection it is
+// on: servers find the request to which a committed transaction belongs by session and xid, so a transaction that was
+// under way when the connection was lost would answer a new request with its xid (seen on real servers).
 func (w *wire) expect(r *sentRequest) (xid int32, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -166,9 +164,8 @@ func (w *wire) takeOut(xid int32) (*sentRequest, error) {
 	return r, nil
 }
 
-// overdue is called when a heartbeat was answered. If a request waits for much longer
-// than that, it was lost on the way, or its answer was: by something between us and the
-// server that loses single messages. The next connection finds out what became of it.
+// overdue is called when a heartbeat was answered. A request that waits for much longer than that was lost on the
+// way, or its answer was. The next connection finds out what became of it.
 func (w *wire) overdue() error {
 	limit := 2 * w.session.Timeout() / 3
 	w.mu.Lock()
@@ -197,9 +194,7 @@ func (w *wire) silence() time.Duration {
 	return now.Sub(oldest)
 }
 
-// put writes one frame. writing keeps it apart from the wire's own frames. The client
-// library sets its own deadline before each write and removes it after. That deadline
-// is ignored, and set here instead, where no other write can come in between.
+// put writes one frame, with a deadline of its own: that of the client library could hit another frame.
 func (w *wire) put(b []byte) (int, error) {
 	w.writing <- struct{}{}
 	n, _, err := w.putNow(b, 2*w.session.expected()/3)
@@ -295,10 +290,9 @@ func (w *wire) Close() error {
 	return nil
 }
 
-// The client library's deadlines count only after the handshake, which has its own.
-// After the handshake the library sets a deadline of 2/3 of the session timeout before
-// each frame that it reads: that ends a silent connection. Answers to our own requests
-// do not reach the library. Those to its pings, one every third of the timeout, do.
+// The client library's deadlines count only after the handshake, which has its own. Then the library
+// sets one of 2/3 of the session timeout before each frame that it reads: the answers to its pings, one every
+// third of the timeout, keep the connection; those to our own requests do not reach the library.
 
 func (w *wire) SetDeadline(t time.Time) error { return w.SetReadDeadline(t) }
 
