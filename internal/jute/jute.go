@@ -27,7 +27,7 @@ func Decode(body []byte) *Decoder { return &Decoder{rest: body} }
 // Err returns the first error, nil if there was none.
 func (d *Decoder) Err() error { return d.err }
 
-// Rest returns what is not read yet; nothing after an error.
+// Rest returns the bytes that are not read yet; nothing after an error.
 func (d *Decoder) Rest() []byte { return d.rest }
 
 // Fail makes the decoder report err, unless it has failed before.
@@ -88,7 +88,7 @@ func (d *Decoder) Buffer() []byte {
 func (d *Decoder) Text() []byte { return d.Take(int(d.Int32())) }
 
 // Count returns the length of a vector whose elements take at least size bytes each, so that a lying length fails
-// before anybody allocates for it. A negative length is returned as it is: -1 stands for a null vector.
+// before a caller allocates for it. A negative length is returned as it is: -1 stands for a null vector.
 func (d *Decoder) Count(size int) int {
 	n := int(d.Int32())
 	if n > len(d.rest)/size {

@@ -174,7 +174,7 @@ func (c *Client) wake() {
 // refusedUs is the log message of a client that the servers refuse.
 const refusedUs = "the servers refuse this client"
 
-// refuse records that another attempt would be refused, too. what says by whom, for the log.
+// refuse records that another attempt would be refused, too. what is the log message.
 func (c *Client) refuse(what string, err error) {
 	c.mu.Lock()
 	if c.refused == nil {
@@ -187,7 +187,7 @@ func (c *Client) refuse(what string, err error) {
 	if e != nil {
 		e.lose(err)
 	}
-	c.cfg.Logger.Error(what, "error", err) // it may be slow, so holders are told first
+	c.cfg.Logger.Error(what, "error", err) // it may be slow, so leases end first
 }
 
 // Closing is how long Close tries to reach a server to end the session there.

@@ -112,7 +112,7 @@ func decodeMulti(body []byte, n int) ([]zk.MultiResponse, error) {
 }
 
 // expiredIn reports whether a transaction was refused because the session is gone. Servers then
-// answer with success, as to every other transaction, and tell it in the result of an operation.
+// answer with success, as to every other transaction, and say so in the result of an operation.
 func expiredIn(body []byte) bool {
 	_, err := decodeMulti(body, 0)
 	return errors.Is(err, zk.ErrSessionExpired)
@@ -132,7 +132,7 @@ func texts(r *jute.Decoder) []string {
 	return all
 }
 
-// count reads the length of a vector. A negative one is an error, except that of a
+// count reads the length of a vector. A negative one is an error, except for a
 // null vector: the client library would take it for a huge one and allocate for it.
 func count(r *jute.Decoder, size int) int {
 	n := r.Count(size)

@@ -39,7 +39,7 @@ type Config struct {
 	Predecessors []Credentials
 }
 
-// Credentials are what is needed to resume or end a session.
+// Credentials resume or end a session.
 type Credentials struct {
 	ID     int64
 	Passwd []byte

@@ -16,7 +16,7 @@ import (
 	"unicode"
 )
 
-// Why an attempt to connect failed, in words for the person who has to repair it. The wording is the same
+// Why an attempt to connect failed, in words for the person that repairs it. The wording is the same
 // in the log and in the error of Connect; errors.As still finds the error underneath. A server of another
 // protocol is recognised by its answer. One that waits for more than our handshake is reported as silent.
 

@@ -17,7 +17,7 @@ const (
 	shortestCut = 4 << 10     // bytes; no server is set up to take less than this
 	about1KB    = 1 << 10     // by which requests for the same may differ
 	enoughCuts  = 3           // after so many the request is not sent any more
-	cutsLast    = time.Minute // then it is sent once more: the servers may have been set up anew
+	cutsLast    = time.Minute // then it is sent once more: the servers may have been set up again
 )
 
 // maxBuffer is what a client knows of the servers' jute.maxbuffer.
@@ -50,7 +50,7 @@ func (m *maxBuffer) closed(n int) {
 		return
 	}
 	if m.cuts == 0 || n < m.cut {
-		m.cut, m.cuts = n, 0 // what is known of longer requests says nothing of this one
+		m.cut, m.cuts = n, 0 // longer requests say nothing of this one
 	}
 	m.cuts++
 	m.last = time.Now()
@@ -69,7 +69,7 @@ func (m *maxBuffer) late(n int) {
 }
 
 // refuse returns an error if a request of n bytes should not be sent. Nothing of it is applied then. Those that
-// were cut before were read by no server; and whoever sends a request again has found out what became of the last.
+// were cut before were read by no server; and a caller that sends a request again has found out what became of the last.
 func (m *maxBuffer) refuse(n int) error {
 	if n < shortestCut {
 		return nil

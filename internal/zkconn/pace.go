@@ -7,7 +7,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// Spread is how far a pause may be from its length, as a share of it, so that those who were refused together do
+// Spread is how far a pause may be from its length, as a share of it, so that callers that were refused together do
 // not come back together. Tests that assert instants set it to 0, before anything runs; nothing else does.
 var Spread = backoff.DefaultRandomizationFactor
 
@@ -22,7 +22,7 @@ func NewBackOff(first, most time.Duration) *backoff.ExponentialBackOff {
 // Pace keeps a loop from trying again without a pause: servers that always give
 // the same answer would be asked without end. The zero Pace is ready to use.
 type Pace struct {
-	// Free is how often there is no pause. It is for loops in which what was in the way has mostly been dealt with.
+	// Free is how often there is no pause. It is for loops that have usually removed the obstacle.
 	Free int
 	// First and Most are about the first pause, 5 ms if it is 0, and the longest, a second if it is 0.
 	First, Most time.Duration

@@ -21,7 +21,7 @@ type Orphan struct {
 	// Pending, if not nil, is closed when the request that makes the node, or removes it,
 	// has been answered or given up. A look for the node before that could miss it.
 	Pending <-chan struct{}
-	// Outcome is called after Pending. It returns the node's path if the servers told it.
+	// Outcome is called after Pending. It returns the node's path if the servers named it.
 	// unknown means that the node must be looked for. Without either there is no node.
 	Outcome func() (path string, unknown bool)
 }
@@ -98,7 +98,7 @@ func (o *Orphan) sweep(ctx context.Context, e *Epoch) error {
 	return err
 }
 
-// remove removes those of the nodes that are there, in order; "" stands for none.
+// remove removes the nodes that are there, in order; "" stands for none.
 func (e *Epoch) remove(ctx context.Context, nodes ...string) error {
 	for _, n := range nodes {
 		if n == "" {

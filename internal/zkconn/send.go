@@ -2,6 +2,8 @@ package zkconn
 
 import (
 	"encoding/binary"
+	"errors"
+	"os"
 	"slices"
 	"time"
 
@@ -10,7 +12,7 @@ import (
 
 // Requests of our own go directly onto the client library's connection, past its queue: a caller can stop waiting at any
 // time, error codes arrive as they are, and two switches of goroutine are saved in each direction. Servers answer the
-// requests of one session in the order in which they arrived, whoever made them.
+// requests of one session in the order in which they arrived.
 
 // writeLimit is how long a connection may refuse to take a small request. Usually the other side has then stopped
 // reading, and another connection is better. But the link may also be narrow. So after the first
@@ -95,7 +97,8 @@ func (w *wire) putWithin(frame []byte) {
 	if brief {
 		limit = writeLimit
 	}
-	_, late, err := w.putNow(frame, limit)
+	_, err := w.putNow(frame, limit)
+	late := errors.Is(err, os.ErrDeadlineExceeded)
 	switch {
 	case late && brief:
 		w.session.narrow.Store(true)

@@ -13,7 +13,7 @@ import (
 
 // A session that this side has given up may live on at the servers, and its nodes with it: after
 // a partition, or after the death of the process. A process that knows its id and password can
-// end it at once, so that nobody has to wait for the timeout. That takes one handshake and one
+// end it at once, so that no waiter has to wait for the timeout. That takes one handshake and one
 // request on a connection of its own. The client library offers no way to resume a session.
 
 // maxStale bounds the number of these sessions. A server that lets one session
@@ -28,7 +28,7 @@ func (c *Client) closeStale(dead Credentials) {
 	c.stale = c.stale[max(0, len(c.stale)-maxStale):]
 	if !c.ending {
 		c.ending = true
-		c.runs.Go(c.endStale) // our caller is one of runs, so nobody has finished to wait for them
+		c.runs.Go(c.endStale) // our caller is one of runs, so Stop still waits for them
 	}
 	c.wake()
 }
@@ -83,7 +83,7 @@ func (c *Client) endStale() {
 // closingPause is the first pause before another attempt to end a session.
 const closingPause = 50 * time.Millisecond
 
-// ended notes that the servers have confirmed the end of a session, and tells OnEnded.
+// ended notes that the servers have confirmed the end of a session, and calls OnEnded.
 func (c *Client) ended(id int64) {
 	if id == 0 {
 		return // there never was one
@@ -174,7 +174,7 @@ func (c *Client) resumeAndClose(conn net.Conn, dead Credentials) error {
 		return errNotSession
 	}
 	// The answer comes after the session's nodes are gone. If there is no
-	// answer, the next attempt will be told whether the session still exists.
+	// answer, the next attempt finds out whether the session still exists.
 	for {
 		body, err := readFrame(conn, maxFrame)
 		if err != nil {

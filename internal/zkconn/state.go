@@ -24,7 +24,7 @@ type Change struct {
 }
 
 // history is a list of changes, from one change on. Each listener goes along
-// it at its own pace. So a slow listener misses nothing and delays nobody.
+// it at its own pace. So a slow listener misses nothing and delays no other.
 type history struct {
 	come   chan struct{} // closed when the change has come; then change and rest are set
 	change Change

@@ -230,7 +230,7 @@ func (t *tenure) shutdown(graceful bool) {
 		case <-t.closing.Done(): // Close would wait a second for an answer that nothing will give
 		}
 	}()
-	// The loop may hang for ever if somebody else was using the client library at
+	// The loop may hang for ever if a user was using the client library at
 	// this moment: it puts three answers where there is room for two. Then it is
 	// left alone. It holds nothing of ours except a connection that is closed.
 	sleep(2*time.Second, ended)

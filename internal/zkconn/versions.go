@@ -9,7 +9,7 @@ import (
 
 // The version of a node is a number of 32 bits, so after 4294967295 changes it is -1. In a request that means any version:
 // a change that was computed from that state would be made whatever the state is by then. So a change at the version -2
-// writes the node twice, in one transaction, and nobody ever sees the version -1.
+// writes the node twice, in one transaction, and no client ever sees the version -1.
 
 // NextVersion is the version of a node's data after a change at version v.
 func NextVersion(v int32) int32 {
@@ -40,7 +40,7 @@ func leap(ops []any) (sent []any, added leaps) {
 	return sent, added
 }
 
-// back makes of the outcome of what was sent that of the operations of the caller.
+// back turns the outcome of the operations that were sent into the outcome of the operations of the caller.
 func (l leaps) back(res []zk.MultiResponse, err error) ([]zk.MultiResponse, error) {
 	var refused *TxnError
 	errors.As(err, &refused)

@@ -3,10 +3,8 @@ package zkconn
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"os"
 	"sync"
 	"time"
 )
@@ -194,10 +192,10 @@ func (w *wire) silence() time.Duration {
 	return now.Sub(oldest)
 }
 
-// put writes one frame, with a deadline of its own: that of the client library could hit another frame.
+// put writes one frame, with a deadline of its own: a deadline of the client library could hit another frame.
 func (w *wire) put(b []byte) (int, error) {
 	w.writing <- struct{}{}
-	n, _, err := w.putNow(b, 2*w.session.expected()/3)
+	n, err := w.putNow(b, 2*w.session.expected()/3)
 	if err != nil {
 		w.fail(err)
 	}
@@ -206,13 +204,12 @@ func (w *wire) put(b []byte) (int, error) {
 
 // putNow writes one frame for the goroutine that holds writing, which it gives back. During the
 // handshake the deadline of newWire holds. After an error the caller must call fail.
-func (w *wire) putNow(b []byte, limit time.Duration) (n int, late bool, err error) {
+func (w *wire) putNow(b []byte, limit time.Duration) (int, error) {
 	if w.state(func() bool { return w.open }) {
 		_ = w.raw.SetWriteDeadline(time.Now().Add(limit)) // fails on a closed connection, as the write will
 	}
-	n, err = w.raw.Write(b)
-	<-w.writing
-	return n, errors.Is(err, os.ErrDeadlineExceeded), err
+	defer func() { <-w.writing }()
+	return w.raw.Write(b)
 }
 
 // state reports a condition with mu held.
