@@ -80,7 +80,7 @@ func ExampleHold() {
 	// ann said: they were of may
 }
 
-// Who holds, and does a process work on it?
+// Which owner holds it, and is a process at work?
 func ExampleHolder() {
 	srv := zktest.Start()
 	defer srv.Close()

@@ -54,14 +54,13 @@ func (f *Flight[T]) made() *Flight[T] {
 }
 
 // Do runs fn, or waits for the present run for this key in this process or another, and returns its result. shared
-// reports whether others got it, too. The key may be any text.
+// reports whether others got it, too.
 //
 // The context of fn has the values of ctx. It ends when all callers in this process have given up, and when the lease
-// is lost (cause zksync.ErrLost). If fn panics, or calls runtime.Goexit, so do all callers in this process. If ctx ends
-// while fn runs, Do returns at once.
+// is lost (cause zksync.ErrLost). If fn panics or exits its goroutine, so do all callers in this process.
 //
-// If the lease was lost before the result was written, the error wraps zksync.ErrLost. A result that JSON cannot encode,
-// or of more than 800 KB, is zksync.ErrMisuse. With both, and with an error that is [zksync.Ambiguous], v is fn's value.
+// If the lease was lost before the result was written, the error is zksync.ErrLost. A result that JSON cannot encode,
+// or of more than 800 KB, is zksync.ErrMisuse. With these errors, and with [zksync.Ambiguous] ones, v is fn's value.
 //
 // It costs five requests without other callers, and seven or eight for a waiter.
 func (f *Flight[T]) Do(ctx context.Context, key string, fn func(ctx context.Context) (T, error)) (v T, err error, shared bool) {

@@ -53,11 +53,11 @@ func (o *Once) made() *Once {
 // with ctx and with the lease under which f runs (cause zksync.ErrLost).
 //
 // If f returns an error, DoContext returns it and keeps nothing: the next caller runs its function. If the lease is lost
-// before the result is kept, the error is zksync.ErrLost, and another process may have begun its function. If the function
-// whose result is kept panicked, the error says so. A result of more than 700 KB is zksync.ErrMisuse. After an error that
-// is [zksync.Ambiguous] the session still writes the result while the lease lasts.
+// before the result is kept, the error is zksync.ErrLost. If the function whose result is kept panicked, the error says so. A
+// result of more than 700 KB is zksync.ErrMisuse. If the error is [zksync.Ambiguous], the session still writes the result
+// while the lease lasts.
 //
-// It costs six requests if f runs, one for the next call, and none once this object has read the result.
+// It costs six requests if f runs, one for the next call, and then none.
 func (o *Once) DoContext(ctx context.Context, f func(ctx context.Context) ([]byte, error)) ([]byte, error) {
 	return o.made().value(ctx, f, false)
 }

@@ -135,7 +135,7 @@ func TestAChangeDuringAnyOutageIsToldOnceAfterIt(t *testing.T) {
 		v.Server.RestartEmpty()
 		v.Server.Create("/n", []byte("new"), 0, 0)
 		v.Later()
-		require.Equal(t, []string{"new"}, c.Take(v), "the servers begin anew")
+		require.Equal(t, []string{"new"}, c.Take(v), "the servers begin again")
 		v.Later()
 		require.Empty(t, c.Take(v))
 	}, zktest.WithLeftovers())

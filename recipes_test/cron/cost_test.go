@@ -23,7 +23,7 @@ func TestATickTakesTwoRequestsAndTheWaitForItNone(t *testing.T) {
 	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
 		nothing := func(context.Context, zkcron.Tick) error { return nil }
 		ctx, cancel := context.WithCancel(t.Context())
-		time.Sleep(v.Span(30*time.Second, 0)) // who waits asks at this second of each minute
+		time.Sleep(v.Span(30*time.Second, 0)) // a waiter asks at this second of each minute
 		made := starts(ctx, daily(proving.Calm(v), nothing))
 		v.Queued(queue, 1)
 		ends(v, cancel, made)
@@ -40,7 +40,7 @@ func TestATickTakesTwoRequestsAndTheWaitForItNone(t *testing.T) {
 		if v.Virtual {
 			noon := time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC)
 			before := time.Until(noon) - time.Second
-			v.Costs(int((before+time.Second)/time.Minute), func() { time.Sleep(before) }, "who waits asks once in a session timeout; who holds asks nothing")
+			v.Costs(int((before+time.Second)/time.Minute), func() { time.Sleep(before) }, "a waiter asks once in a session timeout, the process with the lease not at all")
 			v.Costs(2, func() { time.Sleep(2 * time.Second) }, "the start and the end")
 			require.Equal(t, noon, last(v, look).Scheduled)
 		}

@@ -351,7 +351,7 @@ func TestCloseEndsTheFunctionAndRun(t *testing.T) {
 	})
 }
 
-// Somebody removes nodes by hand.
+// Another program removes nodes.
 func TestNodesThatAreRemovedByHandAreMadeAgain(t *testing.T) {
 	for _, what := range [][]string{{"record"}, {"queue/*"}, {"queue/*", "queue"}, {"queue/*", "queue", "record", ""}, {"record="}} {
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {

@@ -259,7 +259,7 @@ func TestBreakEndsTheHoldThatItNamesAndNoOther(t *testing.T) {
 	})
 }
 
-// Who breaks a hold and has no name is shown as a process.
+// A process that breaks a hold and has no name is shown by its id.
 func TestWhoBreaksAHoldIsAlwaysTold(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		m := zkdurable.NewMutex(v.Session(), path)

@@ -119,7 +119,7 @@ func TestAHoldThatWasBrokenMeanwhileIsToldAfterwards(t *testing.T) {
 	}
 }
 
-// A waiter whose session ends queues anew; that of a lock that was granted in the session that has ended returns the
+// A waiter whose session ends queues again; a waiter whose lock was granted in the session that has ended returns the
 // hold.
 func TestAWaitForADurableLockOutlivesItsSession(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {

@@ -145,7 +145,7 @@ func TestEveryBlowLeavesTheFlightSound(t *testing.T) {
 					})
 				}
 				all.Wait()
-				// One whose wait was cut off comes anew.
+				// A caller whose wait was cut off comes again.
 				require.LessOrEqual(t, runs.Load(), lost.Load()+2, name)
 				require.LessOrEqual(t, lost.Load(), int32(1), name)
 				v.Later()

@@ -16,7 +16,7 @@ import (
 )
 
 // Not those who asked before elsewhere, not who joins where the old run goes on or is waited for, and
-// not who asks anew.
+// not for a caller that asks again.
 func TestAfterForgetNobodyElsewhereGetsTheResultOfTheOldRun(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		fs := flights(v, 3)
@@ -120,7 +120,7 @@ func TestForgetObeysItsDeadline(t *testing.T) {
 	})
 }
 
-// Once everybody has left, all begins anew.
+// Once all have left, everything begins again.
 func TestAForgottenKeyIsReapedLikeAnyOther(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		f := flights(v, 1)[0]

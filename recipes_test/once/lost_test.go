@@ -79,7 +79,7 @@ func TestADeadlineEndsTheSearchForAResult(t *testing.T) {
 	})
 }
 
-// It was written, and then the lock's node is deleted by hand: that is no reason to say it was not.
+// It was written, and then another program deletes the lock's node: that is no reason to say it was not.
 func TestAResultThatWasKeptIsReturnedThoughTheLeaseIsLostAfterwards(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		o := zkonce.New(v.Session(), proving.OncePath)
