@@ -51,7 +51,11 @@ func ExampleMutex() {
 	a, b := &account{mu: branch}, &account{mu: branch, balance: 100}
 	a.transferFrom(b, 30)
 	fmt.Println(a.balance, b.balance, branch.HoldCount())
-	// Output: 30 70 0
+	st, err := branch.State(context.Background())
+	fmt.Println(st.State, err)
+	// Output:
+	// 30 70 0
+	// free <nil>
 }
 
 // A cache whose methods call each other, as Java's ReentrantReadWriteLock allows.
@@ -78,8 +82,11 @@ func ExampleRWMutex() {
 	m.RLock()
 	m.Unlock() // goes on reading, and nobody wrote in between
 	fmt.Println(get("tea"), m.HoldCount(), m.ReadHoldCount())
+	st, err := m.State(context.Background())
+	fmt.Println(st.State, err)
 	m.RUnlock()
 	// Output:
 	// 3
 	// 3 0 1
+	// read <nil>
 }

@@ -28,10 +28,12 @@ func ExampleInt64() {
 		n, err := last.Add(context.Background(), 1)
 		fmt.Println(n, err)
 	}
+	fmt.Println(last.State(context.Background()))
 	// Output:
 	// 1 <nil>
 	// 2 <nil>
 	// 3 <nil>
+	// /invoices/last: counter, 3 <nil>
 }
 
 // A configuration is changed by whoever may, and read by all.
@@ -52,9 +54,12 @@ func ExampleValue() {
 	fmt.Println(now, err)
 	swapped, err := v.CompareAndSwap(ctx, config{10, 20}, config{})
 	fmt.Println(swapped, err)
+	st, err := v.State(ctx)
+	fmt.Println(st.State, err)
 	// Output:
 	// {20 20} <nil>
 	// false <nil>
+	// value <nil>
 }
 
 // A service follows its configuration.
@@ -94,10 +99,12 @@ func ExampleSequence() {
 		n, err := ids.Next(context.Background())
 		fmt.Println(n, err)
 	}
+	fmt.Println(ids.State(context.Background()))
 	// Output:
 	// 1 <nil>
 	// 2 <nil>
 	// 3 <nil>
+	// /ids: sequence, 100 <nil>
 }
 
 // Each worker has a small number for itself, as long as it lives.
@@ -113,9 +120,11 @@ func ExampleSlots() {
 	fmt.Println(lease.Unlock())
 	again, _, err := workers.Acquire(ctx)
 	fmt.Println(again, err)
+	fmt.Println(workers.State(ctx))
 	// Output:
 	// 0 <nil>
 	// 1 <nil>
 	// <nil>
 	// 0 <nil>
+	// /workers: slots, 2 of 3 slots taken <nil>
 }

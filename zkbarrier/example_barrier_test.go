@@ -77,11 +77,13 @@ func ExampleBarrier_Reset() {
 	fmt.Println(b.Reset(ctx))
 	broken, err := b.Broken(ctx)
 	fmt.Println(broken, err)
+	fmt.Println(b.State(ctx))
 	// Output:
 	// true
 	// true
 	// <nil>
 	// false <nil>
+	// /batch/steps: barrier, 0 of 3 have arrived <nil>
 }
 
 // The error names the process that broke the barrier, and those that had come.

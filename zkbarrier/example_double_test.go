@@ -66,5 +66,8 @@ func ExampleDoubleBarrier_Enter() {
 	cancel()
 	err = night.Enter(ctx)
 	fmt.Println(err)
-	// Output: zksync: enter /reports/night: context canceled
+	fmt.Println(night.State(context.Background()))
+	// Output:
+	// zksync: enter /reports/night: context canceled
+	// /reports/night: double barrier, 0 of 2 have arrived <nil>
 }

@@ -49,7 +49,10 @@ func ExampleCond() {
 	stock--
 	fmt.Println("took one,", stock, "left")
 	m.Unlock()
-	// Output: took one, 2 left
+	fmt.Println(delivered.State(ctx))
+	// Output:
+	// took one, 2 left
+	// /conds/delivered: condition, nobody waits, 0 signals not used up <nil>
 }
 
 // The forms with leases: they know of deadlines, and each hold has a token of its own.

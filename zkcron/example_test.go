@@ -97,9 +97,12 @@ func ExampleRecord() {
 	fmt.Println(last.Started.IsZero(), last.Ended.IsZero(), err) // the second run was interrupted
 	_, err = c.Last(context.Background(), "reminders")
 	fmt.Println(err)
+	st, err := c.State(context.Background())
+	fmt.Println(st.Jobs, st.Entries[0].ID, err)
 	// Output:
 	// false true <nil>
 	// zksync: last /schedules/billing: not found: a job "reminders"
+	// 1 invoices <nil>
 }
 
 // All processes must agree on the schedule and the options of a job.

@@ -43,10 +43,12 @@ func ExampleMutex() {
 	}
 	fmt.Println(h.Token() == token)
 	fmt.Println(h.Unlock(ctx))
+	fmt.Println(m.State(ctx))
 	// Output:
 	// true
 	// true
 	// <nil>
+	// /imports/customers: durable lock, free <nil>
 }
 
 // A job notes how far it has come. Somebody breaks its hold, and it is told by whom.

@@ -57,9 +57,12 @@ func ExampleElection() {
 		fmt.Println(leader.ID, err)
 		break
 	}
+	st, err := e.State(ctx)
+	fmt.Println(st.State, st.Entries[0].ID, err)
 	fmt.Println(lease.Unlock())
 	// Output:
 	// cron-1 <nil>
+	// led cron-1 <nil>
 	// <nil>
 }
 

@@ -53,7 +53,12 @@ func ExampleFlight() {
 	}
 	all.Wait()
 	fmt.Println(queries.Load(), "query,", right.Load(), "instances served")
-	// Output: 1 query, 100 instances served
+	fmt.Println(instances[0].State(ctx))
+	fmt.Println(instances[0].KeyState(ctx, "user:42"))
+	// Output:
+	// 1 query, 100 instances served
+	// /refills: flight, 1 key <nil>
+	// /refills/user:42: flight key, nobody runs it <nil>
 }
 
 // With a channel, as in singleflight.

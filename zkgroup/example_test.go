@@ -39,9 +39,11 @@ func ExampleGroup() {
 		}
 		break
 	}
+	fmt.Println(g.State(ctx))
 	fmt.Println(m.Leave(ctx))
 	// Output:
 	// api-1 is at 10.0.0.1:80
+	// /groups/api: group, 1 member <nil>
 	// <nil>
 }
 

@@ -28,7 +28,10 @@ func ExampleLatch() {
 	err = shards.Wait(ctx)
 	left, _ := shards.Count(ctx)
 	fmt.Println(err, left)
-	// Output: <nil> 0
+	fmt.Println(shards.State(ctx))
+	// Output:
+	// <nil> 0
+	// /imports/2026-11-20: latch, open: all of 3 events counted down <nil>
 }
 
 // Workers hold while the database is being moved.
@@ -49,10 +52,12 @@ func ExampleGate() {
 	go func() { held <- gate.Wait(ctx) }()
 	fmt.Println(gate.Open(ctx))
 	fmt.Println(<-held)
+	fmt.Println(gate.State(ctx))
 	// Output:
 	// <nil>
 	// <nil>
 	// <nil>
+	// /gates/database: gate, open <nil>
 }
 
 func ExampleWithEphemeral() {

@@ -34,12 +34,14 @@ func ExampleMap() {
 		return true
 	})
 	fmt.Println(err)
+	fmt.Println(owners.State(ctx))
 	// Output:
 	// worker-1 false <nil>
 	// worker-1 true <nil>
 	// true <nil>
 	// 7 worker-2
 	// <nil>
+	// /batch/owners: map, 1 key <nil>
 }
 
 // A counter for each user, and no update is lost.
@@ -132,9 +134,11 @@ func ExampleSet() {
 	}
 	slices.Sort(files)
 	fmt.Println(files)
+	fmt.Println(done.State(ctx))
 	// Output:
 	// a.csv true <nil>
 	// b/c.csv true <nil>
 	// a.csv false <nil>
 	// [a.csv b/c.csv]
+	// /import/files: set, 2 keys <nil>
 }

@@ -52,7 +52,11 @@ func ExampleOnce() {
 	for range 3 {
 		once.Do(func() { fmt.Println("hello, cluster") })
 	}
-	// Output: hello, cluster
+	st, err := once.State(context.Background())
+	fmt.Println(st.State, err)
+	// Output:
+	// hello, cluster
+	// done <nil>
 }
 
 // A value that is computed once in the cluster.
@@ -97,10 +101,12 @@ func ExamplePromise() {
 	fmt.Println(primary.Complete(ctx, address{"db-1", 5432}))
 	fmt.Println(<-found)
 	fmt.Println(primary.Complete(ctx, address{"db-2", 5432}))
+	fmt.Println(primary.State(ctx))
 	// Output:
 	// true <nil>
 	// {db-1 5432}
 	// false <nil>
+	// /promises/primary: promise, complete <nil>
 }
 
 // What was promised will not come.

@@ -46,10 +46,12 @@ func ExamplePhaser() {
 		})
 	}
 	workers.Wait()
+	fmt.Println(job.State(ctx))
 	// Output:
 	// 3 workers are done with load
 	// 3 workers are done with sort
 	// 3 workers are done with merge
+	// /jobs/2026-11-20: phaser, terminated in phase 3 <nil>
 }
 
 // A process that is there for two steps only, and one that watches.

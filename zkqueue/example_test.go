@@ -27,11 +27,13 @@ func ExampleQueue() {
 		fmt.Println(mails.Take(ctx)) // another process does that
 	}
 	fmt.Println(mails.Len(ctx))
+	fmt.Println(mails.State(ctx))
 	// Output:
 	// <nil> <nil> <nil>
 	// first <nil>
 	// second <nil>
 	// 1 <nil>
+	// /queues/mails: queue, 1 element <nil>
 }
 
 // A worker acknowledges what it has done. What it has not done comes again, also if its process dies.

@@ -37,6 +37,8 @@ func ExampleRWMutex() {
 		return
 	}
 	fmt.Println(prices["tea"], write.Err(), read.Valid())
+	st, err := rw.State(ctx)
+	fmt.Println(st.State, len(st.Entries), err)
 	_ = read.Unlock()
 
 	rw.RLock() // as with sync.RWMutex
@@ -44,5 +46,6 @@ func ExampleRWMutex() {
 	rw.RUnlock()
 	// Output:
 	// 3 zksync: lease released true
+	// read 1 <nil>
 	// 3
 }

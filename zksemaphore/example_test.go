@@ -51,5 +51,9 @@ func ExampleWeighted() {
 	}
 	instances.Wait()
 	fmt.Println(restarted, most <= 2)
-	// Output: 10 true
+	st, err := restarts.State(ctx)
+	fmt.Println(st.Permits, err)
+	// Output:
+	// 10 true
+	// 2 <nil>
 }

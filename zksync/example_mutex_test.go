@@ -126,7 +126,11 @@ func ExampleMutex_Contenders() {
 	for _, c := range list {
 		fmt.Println(c.Position, c.Kind, c.State, c.Owner.Name)
 	}
-	// Output: 0 lock held billing
+	st, err := m.State(context.Background())
+	fmt.Println(st.State, st.In(zksync.Held)[0].Owner.Name, err)
+	// Output:
+	// 0 lock held billing
+	// held billing <nil>
 }
 
 func ExampleContender() {

@@ -30,7 +30,10 @@ func ExampleWaitGroup() {
 	}
 	workers.Wait()
 	fmt.Println(len(loaded), "partitions are loaded")
-	// Output: 3 partitions are loaded
+	fmt.Println(workers.State(ctx))
+	// Output:
+	// 3 partitions are loaded
+	// /imports/2026-11-20/workers: wait group, no member is left <nil>
 }
 
 // One of two workers is cut off from the servers. The coordinator hears who, and has the work done again.
