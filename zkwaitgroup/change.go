@@ -59,7 +59,7 @@ type own struct {
 	id    string
 	epoch *zkconn.Epoch
 	round int64       // 0 if unknown
-	tally tally       // as far as known
+	tally tally       // as far as known; once the session is over, of the members whose Adds have returned
 	sure  atomic.Bool // tally was read or written here, and the record's node in alive has had no event since
 	dead  bool        // that node is gone although members are left
 	late  bool        // a request that creates the record may yet be applied
@@ -172,7 +172,7 @@ func (g *WaitGroup) writeBatch(ctx context.Context, e *zkconn.Epoch, b *batch) e
 	if c := b.tried; c != nil && c.own != nil && c.epoch != e {
 		if b.tried = nil; !b.add {
 			b.left -= c.n
-			c.own.tally = c.now
+			c.own.tally.N -= c.n
 		}
 	}
 	if b.undoes != nil && b.undoes != e {
@@ -270,12 +270,16 @@ func (g *WaitGroup) applied(ctx context.Context, e *zkconn.Epoch, b *batch, res 
 	if c.creates() {
 		h.round, g.mine = alive.Czxid, append(g.mine, h)
 	}
-	if h != nil {
-		h.tally = c.now
-		switch {
-		case c.removes(), h.epoch != e && c.now.left() == 0:
+	switch {
+	case h == nil:
+	case h.epoch != e:
+		if h.tally.N -= c.n; h.tally.left() == 0 {
 			g.drop(h)
-		case h.epoch == e && c.now.left() > 0 && res != nil:
+		}
+	case c.removes():
+		g.drop(h)
+	default:
+		if h.tally = c.now; c.now.left() > 0 && res != nil {
 			g.watch(h)
 		}
 	}
@@ -417,7 +421,9 @@ func (g *WaitGroup) edit(e *zkconn.Epoch, b *batch, h *own, id string, old *tall
 	case b.add:
 		c.now.N += c.n
 	case h != nil:
-		c.n = min(c.n, old.left())
+		if c.n = min(c.n, old.left()); h.epoch != e {
+			c.n = min(c.n, h.tally.left())
+		}
 		c.now.N -= c.n
 	default:
 		c.n = min(c.n, old.left())
@@ -501,7 +507,7 @@ func (g *WaitGroup) take(ctx context.Context, e *zkconn.Epoch, b *batch, h *own,
 		return nil, err
 	case b.tried != nil && b.tried.id == id && b.tried.wasMade(g.id, t, round):
 		return nil, record.ErrAgain // the earlier try was applied after settle looked
-	case t.left() == 0:
+	case t.left() == 0, h != nil && h.epoch != e && h.tally.left() == 0:
 		return nil, nil
 	}
 	return g.edit(e, b, h, id, t, round), nil

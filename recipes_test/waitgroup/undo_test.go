@@ -3,10 +3,12 @@ package waitgroup_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/testing/proving"
+	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
@@ -42,4 +44,28 @@ func TestAnAddThatIsTakenBackIsNotMistakenForAMemberThatDied(t *testing.T) {
 			v.Remaining(other, 0)
 		})
 	}
+}
+
+// The answer to an Add is lost, and its session lives on for a while after its process has given it up. The next session has
+// the members again. The first ones have no calls of Done, so none may be taken for them.
+func TestMembersThatWereAddedTwiceTakeNoDone(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+		defer cancel()
+		s := v.Session(zksync.WithTimeout(6 * time.Second))
+		g, other := zkwaitgroup.New(s, proving.GroupPath), groups(v, 1)[0]
+		require.NoError(t, g.AddContext(ctx, 1))
+		lost := s.ID()
+		v.Server.Intercept(zktest.On(zktest.CloseSession, "**").Of(lost).LoseRequest())
+		heal := v.Server.DropReplies(lost)
+		require.NoError(t, g.AddContext(ctx, 2))
+		require.NotEqual(t, lost, s.ID())
+		heal()
+		for range 3 {
+			require.NoError(t, g.DoneContext(ctx))
+		}
+		v.Later()
+		v.Remaining(other, 0)
+		require.NotErrorIs(t, other.WaitContext(ctx), context.DeadlineExceeded)
+	})
 }
