@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
@@ -36,8 +37,8 @@ func TestServersThatAlwaysAnswerTheSameAreNotAskedInASpin(t *testing.T) {
 		"Acquire: the base node does not exist, though it was made": {zktest.GetData, noNode, func(ctx context.Context, s *zksync.Session) error {
 			return zksemaphore.NewWeighted(s, "/sem", 3).Acquire(ctx, 1)
 		}},
-		"Lock: the own node is gone": {zktest.GetChildren, noNode, func(ctx context.Context, s *zksync.Session) error {
-			_, err := zksync.NewMutex(s, "/busy").LockContext(ctx)
+		"RLock: the own node is gone": {zktest.GetChildren, noNode, func(ctx context.Context, s *zksync.Session) error {
+			_, err := zkrwmutex.New(s, "/writing").RLockContext(ctx)
 			return err
 		}},
 	}
@@ -46,6 +47,8 @@ func TestServersThatAlwaysAnswerTheSameAreNotAskedInASpin(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Run(t)
 				_, err := zksync.NewMutex(srv.Session(t), "/busy").LockContext(t.Context())
+				require.NoError(t, err)
+				_, err = zkrwmutex.New(srv.Session(t), "/writing").LockContext(t.Context())
 				require.NoError(t, err)
 				s := srv.Session(t)
 				clear := srv.SetError(c.code, c.op)

@@ -59,8 +59,8 @@ func benchSessions(b *testing.B, servers string, n int) []*Session {
 
 func benchPath() string { return fmt.Sprintf("/bench-%d", time.Now().UnixNano()) }
 
-// BenchmarkHandover compares the two ways of waiting where many wait: with sealed entries and the
-// guess of the one ahead, and with listings and a scout, as without a crowd. One operation is one hand-over.
+// BenchmarkHandover compares two ways of waiting where many wait: with the read of the last name,
+// and with listings, as without a crowd. One operation is one hand-over.
 func BenchmarkHandover(b *testing.B) {
 	servers := benchServers(b)
 	for _, n := range []int{2, 8, 32} {

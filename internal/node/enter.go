@@ -40,10 +40,11 @@ type Spec struct {
 	// attempts must say that one of them may yet make it: [zkconn.Epoch.AmbiguousCreate].
 	UUID string
 
-	// Sealed says that the node should be one that only this session can write to: see the function of that name.
-	// That is so if the servers know the session's identity ([zkconn.Epoch.Identity]), and the uuid tells.
+	// Sealed reports whether the node should be one that only this session can write to: see the function of that name.
+	// found is what a look has just read of the directory; nil if there was none. If Sealed is nil, the node is not.
+	// That is so unless the session has no identity ([zkconn.Epoch.Identity]), and the uuid tells.
 	// It does not go together with a UUID of the caller's.
-	Sealed bool
+	Sealed func(found *zkconn.Content) bool
 
 	// Plain is set once the servers have refused to let us write the directory's data. From then on the
 	// transaction does not do that, and the Stat is not known. If Plain is nil, that refusal is an error.
@@ -64,6 +65,9 @@ type Node struct {
 	Czxid int64
 	Dir   *zk.Stat // of the directory, right after the create; nil if the answer did not tell
 	Epoch *zkconn.Epoch
+
+	// Before is what a look has read of the directory before the create; nil if none was needed.
+	Before *zkconn.Content
 }
 
 // Prefix is what the name of every node begins with that the attempt with this uuid makes.
@@ -112,28 +116,28 @@ func Make(ctx context.Context, e *zkconn.Epoch, s Spec) (n *Node, err error) {
 }
 
 // look returns the version of the directory at which the transaction may write to it. made says that we have just made it.
-func (s *Spec) look(ctx context.Context, e *zkconn.Epoch, made bool) (version int32, err error) {
+func (s *Spec) look(ctx context.Context, e *zkconn.Epoch, made bool) (version int32, found *zkconn.Content, err error) {
 	if s.Type == "" {
-		return -1, nil
+		return -1, nil, nil
 	}
 	if made {
-		return 0, nil
+		return 0, nil, nil
 	}
-	version, err = s.Looks.Below(ctx, e, s.Type, s.Dir, s.Refuse)
+	version, found, err = s.Looks.Below(ctx, e, s.Type, s.Dir, s.Refuse)
 	if errors.Is(err, zk.ErrNoNode) {
 		err = errNoDir
 	}
-	return version, err
+	return version, found, err
 }
 
 // try makes one attempt. made says that we have just made the directory.
-func (s *Spec) try(ctx context.Context, e *zkconn.Epoch, made bool) (*Node, error) {
-	version, err := s.look(ctx, e, made)
+func (s *Spec) try(ctx context.Context, e *zkconn.Epoch, made bool) (n *Node, err error) {
+	version, found, err := s.look(ctx, e, made)
 	if err != nil {
 		return nil, err
 	}
 	uuid, acl := cmp.Or(s.UUID, NewUUID()), s.ACL
-	if own, known := s.identity(e); known {
+	if own, ok := s.identity(e, found); ok {
 		uuid, acl = newUUID(sealedVersion), seal(s.ACL, own)
 	}
 	var ops []any
@@ -162,7 +166,10 @@ func (s *Spec) try(ctx context.Context, e *zkconn.Epoch, made bool) (*Node, erro
 		if s.Type != "" && version >= 0 {
 			s.Looks.Know(e, s.Type, s.Dir)
 		}
-		return s.made(ctx, e, uuid, res[at:])
+		if n, err = s.made(ctx, e, uuid, res[at:]); err == nil {
+			n.Before = found
+		}
+		return n, err
 	case errors.Is(err, zkconn.ErrNotSent):
 		return nil, ErrAgain
 	case zkconn.Unknown(err):
@@ -176,11 +183,11 @@ func (s *Spec) try(ctx context.Context, e *zkconn.Epoch, made bool) (*Node, erro
 }
 
 // identity is what a sealed node is sealed with.
-func (s *Spec) identity(e *zkconn.Epoch) (own zk.ACL, known bool) {
-	if !s.Sealed {
-		return own, false
+func (s *Spec) identity(e *zkconn.Epoch, found *zkconn.Content) (own zk.ACL, ok bool) {
+	if s.Sealed != nil && s.Sealed(found) {
+		own, ok, _ = e.Identity()
 	}
-	return e.Identity()
+	return own, ok
 }
 
 // tried calls Tried, if there is one.

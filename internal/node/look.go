@@ -80,26 +80,27 @@ func (l *Looks) Beside(ctx context.Context, e *zkconn.Epoch, kind, path string) 
 // Below is the look of a type that writes to the data of the path with each node that it makes below it. The write must
 // name the version. It is -1 if the path is known to be that of kind, or of a type that stands in the same queue.
 // Without a node the error is zk.ErrNoNode. refuse, if not nil, returns an error of its own for the names of the
-// children. It costs what Beside costs.
-func (l *Looks) Below(ctx context.Context, e *zkconn.Epoch, kind, path string, refuse func([]string) error) (version int32, err error) {
+// children. It costs what Beside costs. found is what it has read at the path; nil if it has not.
+func (l *Looks) Below(ctx context.Context, e *zkconn.Epoch, kind, path string, refuse func([]string) error) (version int32, found *zkconn.Content, err error) {
 	if l.knows(e, kind, path) {
-		return -1, nil
+		return -1, nil, nil
 	}
 	data, stat, err := e.Get(ctx, path)
 	if errors.Is(err, zkconn.ErrTooLong) { // no data of ours
-		return 0, err
+		return 0, nil, err
 	}
 	if err == nil {
-		err = owned(ctx, e, use{path, kind}, zkconn.Content{Data: data, Stat: stat}, refuse)
+		found = &zkconn.Content{Data: data, Stat: stat}
+		err = owned(ctx, e, use{path, kind}, *found, refuse)
 	}
 	switch {
 	case err != nil && !unseen(err):
-		return 0, err
+		return 0, nil, err
 	case err == nil && len(data) == 0:
-		return stat.Version, nil
+		return stat.Version, found, nil
 	}
 	l.Know(e, kind, path)
-	return -1, nil
+	return -1, found, nil
 }
 
 // owned returns an error if data and children of a path are those of another type. Data of this type need no look at the children.

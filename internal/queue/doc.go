@@ -1,34 +1,24 @@
-// Package queue is the primitive under every lock: a queue of entries in a directory of
-// ZooKeeper, kept by the servers. The [Policy] of an entry's kind decides when the entry is
-// granted. The package knows no leases, no goroutines that share a lock, and no sessions except
-// the ZooKeeper session (zkconn.Epoch) of an entry. A recipe of your own can be built on it: make
-// a [Queue] with [New], and give it a [Policy] of your own if it needs one. Call [Queue.Obtain]
-// or [Queue.Try], use the [Ticket], and give it up with [Ticket.Leave]. The example does that.
+// Package queue is the primitive under every lock: a queue of entries in a directory of ZooKeeper. The [Policy] of an
+// entry's kind decides when the entry is granted. The package knows no leases, no goroutines that share a lock, and
+// no sessions except the ZooKeeper session (zkconn.Epoch) of an entry. To build a recipe on it, make a [Queue] with
+// [New], call [Queue.Obtain] or [Queue.Try], use the [Ticket], and end it with [Ticket.Leave].
 //
 // The rest of this comment is the argument that this is safe. The traces in testdata (the
 // names in brackets) show each step: the requests, events and grants, each at its instant.
 //
-// # An entry
-//
-// An entry is an ephemeral sequential node. Its name tells its kind. The servers give it a number when
-// they create it, and remove it when its session ends. docs/layout.md describes the nodes. The protocol
-// comes from the lock recipe of the ZooKeeper documentation and from Curator's. The differences are below.
-//
 // # The set ahead only shrinks
 //
-// The numbers of a directory grow, so nothing can enter ahead of an entry that exists. After one listing only
-// one thing can happen to the set of entries ahead: entries leave it. What an entry waits for depends on this
-// set and on nothing else (its [Policy] is a pure function of it). So an entry that was granted stays granted.
-//
-// There are three exceptions:
+// An entry is an ephemeral sequential node. Its name tells its kind (docs/layout.md). The numbers of a directory grow, so
+// nothing can enter ahead of an entry that exists. After one listing only one thing can happen to the set of
+// entries ahead: entries leave it. What an entry waits for depends on this set and on nothing else (its [Policy]
+// is a pure function of it). So an entry that was granted stays granted. There are three exceptions:
 //
 //   - The numbers end after 2^31 entries. From then on the servers give the last number
 //     again and again, or negative ones. Entries with such numbers are ordered by their
 //     creation zxid, which the servers also give out in order (entry.go; sequence.txt).
-//   - A write entry may be replaced by a read entry, and a request for permits by a smaller one,
-//     in their place. Both ask for less, so conclusions about the rest stay true. But a waiter
-//     that saw the old entry leave must not conclude that its place is empty (mayBeReplaced). Our
-//     processes first write to the old node (downgrade.txt); other libraries do not (foreign.txt).
+//   - A write entry may be replaced by a read entry, and a request for permits by a smaller one, in their place. Both ask
+//     for less, so conclusions about the rest stay true. But a waiter that saw the old entry leave must not conclude that its place
+//     is empty (mayBeReplaced). Our processes first write to the old node (downgrade.txt); other libraries do not (foreign.txt).
 //   - A request that reached the servers twice makes two entries, and a listing shows both.
 //     The one that the answer does not name is removed (reapDuplicates; duplicate.txt). If
 //     there is no answer, the entry is looked for by its uuid (package node; lost_reply.txt).
@@ -41,96 +31,79 @@
 //
 // # A departure is proof
 //
-// A waiter watches, on one connection, its own node, its blockers, and the
-// entry that would block it if the blockers had left (the scout). The blocker of an entry that asks to be alone is the last
-// one ahead that does so, too, or all readers behind that one: they leave in any order (shared.txt). When the
+// A waiter watches, on one connection, its own node and its blockers. The blocker of an entry that asks to be alone is the
+// last one ahead that does so, too, or all readers behind that one: they leave in any order (shared.txt). When the
 // last blocker departs, a grant needs no further request if three things hold:
 //
 //   - The own node still exists. The connection delivers events in the order of the servers' history.
 //     Once the server has confirmed the watch of the own node, its deletion would have been reported first if it
-//     had come first (deleted_waiting.txt). Events before that (old_watch.txt) lead to a new listing. This is a proof from silence. It holds only if the session may read
-//     its own node: some servers tell nothing to one that may not. If that is not certain ([zkconn.Epoch.Reads]), the
-//     waiter asks whether its node exists, after the departure (unread.txt).
-//   - Nothing else is ahead. Either the listing showed nothing else, or the scout was watched, too,
-//     and a listing made after its departure, while the blocker still existed, showed nothing else
-//     (exclusive.txt). So a policy may be asked about the nearest entries only, if it does not count all (near).
+//     had come first (deleted_waiting.txt). Events before that (old_watch.txt) lead to a new listing. This is a proof from silence.
+//     It holds only if the session may read its own node: some servers notify no session that may not. If that is not
+//     certain ([zkconn.Epoch.Reads]), the waiter asks whether its node exists, after the departure (unread.txt).
+//   - Nothing else is ahead: the listing showed nothing else, or the departure was an announced release (below).
 //   - The entry that departed cannot have come back as another one in its place (mayBeReplaced).
 //
-// # When the connection was cut
+// What was listed still holds after a reconnect. So then the ticket subscribes again, with one request. If a blocker has
+// left meanwhile, the server says so at once, before it confirms the watch of the own node, and the ticket lists
+// (disconnected.txt). Otherwise a reconnect of n waiters would cost n listings of n names. The same is done when
+// another session wrote to the own node (own_written.txt), and when the number of permits has changed.
 //
-// What was listed still holds, because the set ahead only shrinks: no entry is ahead that was not listed. So after a reconnect
-// the ticket subscribes again to its own node, its blockers and the scout, with one request. If one of them has left meanwhile,
-// the server says so at once, before it confirms the watch of the own node, and the ticket lists (disconnected.txt). If
-// all waiters listed, a reconnect of n waiters would cost n listings of n names. The same is done when somebody wrote to
-// the own node (own_written.txt), and when the number of permits has changed.
+// An event may be lost, and some servers send none to a session that may not read the node. So a waiter reads whether its
+// blockers still exist after a session timeout without an event (lost_event.txt, no_read.txt), and whether its own
+// node does, if it may not read that.
 //
 // # A release is proof of more
 //
-// A departure may be a cancel or a crash in the middle of the queue, so it says nothing of those ahead. A release is
-// made by a holder, and nobody is ahead of a holder. So if the blocker says that it was released, and the own node
-// still exists (as above), that is the grant, with no scout and no second listing (released.txt). It says so with
-// a write to its node, in the transaction that deletes the node. A watcher is told of the write. It does not hear
-// of the deletion, because the event of the write uses its watch up.
-//
-// That is proof if nobody else writes to the node, and its maker only when it holds alone and nothing takes its place. It
-// also rests on this: nothing but a write is told as Changed. A change of the list of a node has no event, and an
-// ephemeral node has no children. A request for watches can tell of writes that came before it, but only of those after the
-// zxid that it names, and ours names one that none will reach.
+// A departure may be a cancel or a crash in the middle of the queue, so it says nothing of the entries further ahead. But nothing is
+// ahead of a holder. So if the blocker says that it held, and the own node still exists (as above), that is the grant (exclusive.txt,
+// released.txt). It says so with a write to its node, in the transaction that deletes the node. The event of the
+// write uses up the watch, so no event of the deletion follows. That is proof if nobody else writes to the node,
+// and its maker only when it holds alone and nothing takes its place:
 //
 //   - The node is sealed: only the random identity of its session may write to it, and nobody may change its list
 //     (zkconn.Epoch.Identity). The uuid tells that (node.Sealed). Only a super user of the servers can write to it,
-//     and anybody if the servers are told to check no permissions (skipACL).
-//   - Only entries that ask to be alone are sealed, so nobody else holds with them.
+//     and anybody if the servers check no permissions (skipACL).
+//   - Only entries that ask to be alone are sealed, so no other entry holds with them.
 //   - Only a ticket that was granted announces its end, not one that gives up waiting, and not the reaper.
 //   - A hand-on and a wait for a condition announce it, too: they give the lock up in the transaction that
 //     removes the node. A downgrade does not: its place is still taken.
 //   - Requests of users go over the same connection: a guarded transaction may not write to a sealed node (package
 //     lease). Before a user gets the client library's connection, the identity is withdrawn.
+//   - Nothing but a write is reported as a change: a change of a list has no event, and an ephemeral node has no children.
+//     A request for watches reports only writes after the zxid that it names, and ours names one that is never reached.
 //
-// If the servers do not know the identity on the present connection, the node is just deleted. The next in line
-// then concludes what it can from the departure. So it makes no difference to safety whether an entry is
-// sealed, nor whether all who queue know what that means: a waiter of an earlier version hears of a change of its
-// blocker, watches it again, is told that it has gone, and lists.
+// A holder whose entry was alone when it was made need not announce its end: the one behind it knows that nobody else is ahead. So
+// an uncontended release is a plain delete. If the servers do not know the identity on the present connection, the node is
+// just deleted, too. Then the next in line concludes what it can from the departure. So it makes no difference to
+// safety whether an entry is sealed, nor whether all that queue know what that means: a waiter of an earlier
+// version hears of a change of its blocker, watches it again, is told that it has gone, and lists.
 //
-// Entries are sealed only in a crowd ([Crowd]). Without one nobody lists twice, and the release would only cost more.
-//
-// A waiter behind a sealed entry does not know whether it is the next, so at first it does not ask for proof that its
-// session lives (below). The answer that made its entry is such proof for some time. If it waits for longer,
-// it watches the scout after all (scoutAfter).
+// Not all entries can be sealed. A leader writes to its candidate. Readers hold together, so the release of one says nothing
+// of those before it; nor does that of a permit. The plain departure of a sealed writer always costs a listing, since a reader may be in
+// its place: so writers are sealed only where others are known to queue. Behind all these, and behind other
+// libraries and versions, a grant may cost a listing after the departure (foreign.txt, downgrade.txt, permits.txt).
 //
 // # The last name
 //
-// Each entry writes its name, without the number, into the data of the directory. In a crowd, whoever enters reads them
-// first, and takes the entry of that name with the number before its own for the last one ahead (tail.go, tail.txt).
+// Each entry writes its name, without the number, into the data of the directory. An entry whose maker has read them before
+// takes the entry of that name with the number before its own for the last one ahead (tail.go, tail.txt).
 // The servers number the children of a directory in the order in which they make them, and give each number once, but for
-// the last ones (above): near those nobody guesses. A child with a name of its own, such as a mark, uses up a number,
-// too, which then no entry has. So if that entry exists when the server begins to watch it, nobody is between it and our own entry. If there is no
-// such entry, the server says so at once, and the ticket lists: somebody else entered in between, the last one has
-// left already, it was of another library, a child with a name of its own was made, or the directory was made anew. That the
-// server says nothing is proof also to one that may not read the entry: a node that is not there has no list.
+// the last ones (above): near those nothing is guessed. A child with a name of its own, such as a mark, uses up a number,
+// too. So if that entry exists when the server begins to watch it, nothing is between it and our own entry. If there is no such entry, the server says
+// so at once, and the ticket lists: another entered in between, the last one has left already, it was of another library, or the
+// directory was made again. That the server says nothing is proof also to one that may not read the entry: a node that is
+// not there has no list. Such a ticket knows nothing of the entries further ahead. So it guesses only behind a sealed
+// entry, whose release proves that there are none, or if there are two entries altogether.
 //
-// Such a ticket knows nothing of those further ahead. So it does that only behind a sealed entry, whose release proves
-// that nobody is (above), or if there are two entries altogether. A departure of any other kind makes it list.
-//
-// The read is on its way before the entry is, and nobody waits for it. A waiter needs two small answers then, however
-// long the queue is. A listing names everybody who waits.
-//
-// # When no event comes
-//
-// An event may be lost, and some servers send none to a session that may not read the node. So a waiter reads
-// whether its blockers still exist after every session timeout without an event (lost_event.txt, no_read.txt), and whether its
-// own node does, if it may not read that.
+// A session's first entry at a path has read the data anyway (node.Looks). In a crowd ([Crowd]) later ones read them, too: the read is
+// sent before the entry is, and nobody waits for it. A waiter needs two small answers then, however long the queue is.
 //
 // # A grant needs a session that lives
 //
 // A server that lags may still show a node that is gone. So a ticket is granted only with proof that
 // the leader of the servers counts its session as alive (zkconn.Epoch.Depend). Then the servers have
 // not ended the session, and cannot end it before the lease clock says so. A ticket that may be the
-// next asks for that proof while it waits, so that the proof is there in time (proof.txt).
-//
-// # The end of a ticket
-//
-// A ticket ends once, for one of the reasons in the table of leave.go, and lets go of all that it has, whatever the reason.
+// next asks for that proof while it waits, so that the proof is there in time (proof.txt; patience in contend.go).
 //
 // # Nodes beside the entries
 //

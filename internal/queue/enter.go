@@ -41,13 +41,13 @@ func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t 
 	if old != nil {
 		old.dropRequest(e.Linked()) // before the entry, which then may be alone
 	}
-	tail := q.readTail(e) // on its way before the entry is
+	read := q.readTail(e) // on its way before the entry is
 	n, err := node.Make(ctx, e, node.Spec{
 		Dir: q.Dir, Base: q.Base, ACL: q.ACL, Plain: q.readOnlyDir, Type: q.Type, Looks: q.Looks, Refuse: q.Refuse,
 		Name:   func(uuid string) string { return entryPrefix(q.Kind, uuid, q.Weight) },
 		Data:   q.Data,
 		Flags:  zk.FlagEphemeral | zk.FlagSequence,
-		Sealed: q.announces(),
+		Sealed: q.seals,
 		Before: func() []any {
 			if q.Config != nil {
 				return q.Config.Check()
@@ -87,23 +87,24 @@ func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t 
 	self.Czxid = n.Czxid
 	t = newTicket(q, n.Epoch, self, n.Path)
 	t.claim.entered = time.Now()
-	t.claim.sole = n.Dir != nil && n.Dir.NumChildren == 1
 	// An entry that is the only child of the directory is granted whatever can be granted at all: nobody
-	// is ahead of it, and nobody can get ahead of it any more. All others must list the directory.
+	// is ahead of it, and nobody can get ahead of it any more. All others must learn who is ahead.
 	if n.Dir != nil {
 		q.Crowds.note(q.Dir, n.Dir.NumChildren)
+		t.sole = n.Dir.NumChildren == 1
 	}
-	t.unlisted = n.Dir == nil || n.Dir.NumChildren != 1 || len(q.blockers(nil, self)) > 0
+	t.unlisted = !t.sole || len(q.blockers(nil, self)) > 0
 	if t.unlisted && n.Dir != nil {
-		t.guess = tail.guess(self, n.Dir.NumChildren)
+		t.guess = q.guess(self, n.Dir.NumChildren, n.Before, read)
 	}
 	// Cversion counts the changes to the set of children. If it is 1, this create was the first.
 	return t, n.Dir != nil && n.Dir.Cversion == 1, nil
 }
 
-// announces reports whether the next entry should be a sealed one, whose release the holder announces. That costs
-// the servers a little more at each release. It is of use only if the next in line cannot conclude the same from
-// a departure, that is if another entry was ahead of the holder's when the next one listed.
-func (q *Queue) announces() bool {
-	return !q.Open && q.Policy == nil && (q.Kind == KindLock || q.Kind == KindWrite) && q.Crowds.in(q.Dir)
+// seals reports whether an entry should be a sealed one, whose release the holder can announce. An entry of a mutex always
+// is. That of a writer is if others are known to queue. Behind one that is not sealed, a departure without a change
+// proves that no reader took its place, so two writers in turn need no announcement. found is what was read of the directory.
+func (q *Queue) seals(found *zkconn.Content) bool {
+	others := found != nil && found.Stat.NumChildren > 0
+	return !q.Open && q.Policy == nil && (q.Kind == KindLock || q.Kind == KindWrite && (others || q.Crowds.in(q.Dir)))
 }

@@ -24,7 +24,6 @@ type events struct {
 	uncertain  bool            // something happened after which only a listing tells
 	cut        bool            // the connection was lost, or a watch is used up on which every conclusion rests
 	ownWatched bool            // the server is known to watch the own node
-	scouting   bool            // a scout is watched, even if the blocker is sealed
 	wake       chan struct{}   // holds a value when there is something new for wait
 }
 

@@ -128,10 +128,10 @@ func (t *Ticket) removal(mark *ownMark) []any {
 // when the reaper removes the node, the next in line lists.
 func (t *Ticket) announcement() []any {
 	granted := t.lossWatch.Load() != nil
-	if !granted || !t.Entry.sealed() {
+	if !granted || !t.Entry.sealed() || t.sole && t.Entry.Kind == KindLock {
 		return nil
 	}
-	if _, known := t.Epoch.Identity(); !known {
+	if _, _, known := t.Epoch.Identity(); !known {
 		return nil
 	}
 	return []any{&zk.SetDataRequest{Path: t.Node, Version: -1}}

@@ -16,16 +16,17 @@ import (
 
 // ahead lists the queue and returns the entries ahead of our own, in order. It returns
 // ErrGone if our own entry is not there, and errList if another listing is needed.
-func (t *Ticket) ahead(ctx context.Context) ([]Entry, error) {
+func (c *contest) ahead(ctx context.Context) ([]Entry, error) {
+	t := c.t
 	// Names behind our own are dropped, but not those with our uuid: they may be duplicates.
-	entries, err := t.queue.list(ctx, t.Epoch, func(names []string) ([]string, error) {
-		err := t.queue.agree(names)
-		ahead := t.notBehind(names)
+	entries, err := c.Queue.list(ctx, c.epoch, func(names []string) ([]string, error) {
+		err := c.agree(names)
+		ahead := notBehind(names, t.Entry)
 		if t.unlisted { // later listings show who is left; those who have come since are not what it found
-			t.queue.Crowds.noteListing(t.queue.Dir, ahead)
+			c.Crowds.noteListing(c.Dir, ahead)
 		}
 		return ahead, err
-	}, t.known)
+	}, c.known)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +36,7 @@ func (t *Ticket) ahead(ctx context.Context) ([]Entry, error) {
 	if !found {
 		return nil, ErrGone
 	}
-	if t.reapDuplicates(ctx, entries) || self.Name != t.Entry.Name {
+	if c.reapDuplicates(ctx, entries) || self.Name != t.Entry.Name {
 		return nil, errList
 	}
 	return ahead, nil
@@ -43,35 +44,35 @@ func (t *Ticket) ahead(ctx context.Context) ([]Entry, error) {
 
 // notBehind drops the names whose number alone shows that they are behind our own,
 // before they are parsed. Near the head of a long queue these are nearly all names.
-func (t *Ticket) notBehind(names []string) []string {
-	if nearLimit(t.Entry.Seq) {
+func notBehind(names []string, self Entry) []string {
+	if nearLimit(self.Seq) {
 		return names
 	}
-	own := node.Prefix(t.Entry.UUID)
+	own := node.Prefix(self.UUID)
 	return slices.DeleteFunc(names, func(n string) bool {
 		if len(n) < sequenceLen || strings.HasPrefix(n, own) {
 			return false
 		}
 		seq, ok := ParseSequence(n[len(n)-sequenceLen:])
-		return ok && seq > t.Entry.Seq && !nearLimit(seq)
+		return ok && seq > self.Seq && !nearLimit(seq)
 	})
 }
 
 // reapDuplicates gives the reaper every entry of our uuid except our own: a request that was applied twice
 // made it, and nobody else would ever remove it. It waits a moment for the removal, so that the next listing
 // does not show the duplicate. It does not wait once ctx has ended: then our own entry must be given up, too.
-func (t *Ticket) reapDuplicates(ctx context.Context, entries []Entry) (found bool) {
+func (c *contest) reapDuplicates(ctx context.Context, entries []Entry) (found bool) {
 	ctx, cancel := context.WithTimeout(ctx, node.Grace)
 	defer cancel()
 	for _, e := range entries {
-		if e.UUID != t.Entry.UUID || e.Name == t.Entry.Name {
+		if e.UUID != c.t.Entry.UUID || e.Name == c.t.Entry.Name {
 			continue
 		}
 		found = true
 		select {
-		case <-t.Epoch.Reap(zkconn.Orphan{Dir: t.queue.Dir, Node: t.queue.Dir + "/" + e.Name}):
+		case <-c.epoch.Reap(zkconn.Orphan{Dir: c.Dir, Node: c.Dir + "/" + e.Name}):
 		case <-ctx.Done():
-		case <-t.Epoch.Over():
+		case <-c.epoch.Over():
 		}
 	}
 	return found

@@ -41,7 +41,6 @@ import (
 // claim is what a ticket needs to be granted with a Delay.
 type claim struct {
 	entered time.Time // when the answer came that the entry was made, or later
-	sole    bool      // the entry was the only child of the directory, right after it was made
 	once    bool      // do not wait, but fail with ErrNotAcquired
 
 	// mark is that of the hold, from the moment when it may be there until somebody is to remove it, or it is to stay. Whoever
@@ -195,7 +194,7 @@ func (t *Ticket) mark(ctx context.Context) error {
 		case err == nil:
 			return nil
 		case errors.Is(err, errList), zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-			t.claim.sole = false
+			t.sole = false
 		default:
 			return err
 		}
@@ -207,7 +206,7 @@ func (t *Ticket) mark(ctx context.Context) error {
 
 // marks lists the marks of others. made says that our own is there.
 func (t *Ticket) marks(ctx context.Context) (others []holdMark, made bool, err error) {
-	if t.claim.sole {
+	if t.sole {
 		return nil, false, nil
 	}
 	names, _, err := t.Epoch.Children(ctx, t.queue.Dir)

@@ -87,7 +87,7 @@ func (t *Ticket) setWatch(ctx context.Context) error {
 	deaf, err := false, error(nil)
 	for !t.gone.Load() {
 		if deaf {
-			err = t.exists(ctx)
+			err = exists(ctx, t.Epoch, t.Node)
 		} else {
 			deaf, err = t.watchOnce(ctx)
 		}
@@ -111,14 +111,14 @@ func (t *Ticket) watchOnce(ctx context.Context) (deaf bool, err error) {
 		return false, err
 	}
 	if _, _, err = t.Epoch.Get(ctx, t.Node); errors.Is(err, zk.ErrNoAuth) {
-		return true, t.exists(ctx)
+		return true, exists(ctx, t.Epoch, t.Node)
 	}
 	return false, err
 }
 
 // exists returns zk.ErrNoNode if the node is not there.
-func (t *Ticket) exists(ctx context.Context) error {
-	_, there, err := t.Epoch.Exists(ctx, t.Node)
+func exists(ctx context.Context, e *zkconn.Epoch, node string) error {
+	_, there, err := e.Exists(ctx, node)
 	if err == nil && !there {
 		err = zk.ErrNoNode
 	}

@@ -23,8 +23,6 @@ func (q *Queue) blockers(ahead []Entry, self Entry) []Entry {
 	return PolicyFor(self.Kind, 1)(ahead, self)
 }
 
-func (t *Ticket) blockers(ahead []Entry) []Entry { return t.queue.blockers(ahead, t.Entry) }
-
 // PolicyFor returns the rule by which an entry of this kind is granted. Only the rule of
 // permits uses the capacity. An unknown kind queues like a lock, which is the strictest rule.
 func PolicyFor(kind Kind, capacity int64) Policy {

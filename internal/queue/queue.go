@@ -68,7 +68,6 @@ type Ticket struct {
 	Epoch *zkconn.Epoch
 	Entry Entry // with its czxid, the fencing token
 	Node  string
-	known map[string]int64 // czxids of entries, where they had to be asked for (at the end of the numbers)
 
 	// readable says that the servers tell us of the end of the node: we may read it, or else that is not certain.
 	readable bool
@@ -76,6 +75,7 @@ type Ticket struct {
 	// unlisted says that it may not have been alone when it entered, and that
 	// no listing has shown the queue since. So there may be a duplicate of it.
 	unlisted bool                          // see Leave
+	sole     bool                          // it was the only child of the directory, right after it was made
 	guess    *guess                        // of who is ahead, instead of the first listing; nil if there is none
 	gone     atomic.Bool                   // it was given up or is lost: nothing may be granted on it any more; never reset
 	ended    atomic.Bool                   // it has let go of all that it had: see ending
@@ -98,7 +98,6 @@ type Ticket struct {
 
 	lossWatch atomic.Pointer[lossWatch] // nil until it is granted
 
-	sight sight
 	claim claim   // on the lock, with a Delay
 	asked request // to give the lock up
 }
@@ -106,7 +105,7 @@ type Ticket struct {
 // newTicket makes the ticket of an entry.
 func newTicket(q *Queue, e *zkconn.Epoch, self Entry, node string) *Ticket {
 	return &Ticket{
-		queue: q, Epoch: e, Entry: self, Node: node, known: map[string]int64{self.Name: self.Czxid}, readable: e.Reads(q.ACL),
+		queue: q, Epoch: e, Entry: self, Node: node, readable: e.Reads(q.ACL),
 	}
 }
 
@@ -184,7 +183,7 @@ func (q *Queue) ObtainFrom(ctx context.Context, lost func(*Ticket), old *Ticket)
 			if q.Waits != nil {
 				q.Waits(t.Entry)
 			}
-			err = t.contend(ctx)
+			err = newContest(t).run(ctx)
 		}
 		return t, err
 	})
@@ -228,9 +227,6 @@ func (q *Queue) acquire(ctx context.Context, lost func(*Ticket), pace node.Pace,
 			return t, nil
 		}
 		gone := errors.Is(err, ErrGone)
-		if q.Says && t != nil && ctx.Err() != nil && t.Epoch.Linked() {
-			t.ask() // before the request that Leave waits for, so it is answered before
-		}
 		if t != nil {
 			t.gone.CompareAndSwap(false, gone) // the node is gone, so Leave need not wait
 			t.Leave(node.Grace)

@@ -13,6 +13,9 @@ import (
 // sight is what a waiter knows of its place in the line, for the error of a wait that ends. All but one read of the node at the head
 // comes from what the waiter has asked anyway.
 type sight struct {
+	epoch *zkconn.Epoch
+	dir   string
+
 	mu      sync.Mutex
 	known   bool   // else the waiter has guessed who is ahead
 	ahead   int    // entries, at the newest listing or since
@@ -57,24 +60,23 @@ func holding(ahead []Entry) (n int) {
 
 // ask reads the node at the head, unless that was done within the last second: of all who give up at that time one asks. It
 // sends the request and waits for nothing.
-func (t *Ticket) ask() *zkconn.Call[zkconn.Content] {
-	s, now := &t.sight, time.Now()
+func (s *sight) ask() *zkconn.Call[zkconn.Content] {
+	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known && (s.asked == nil || now.Sub(s.when) >= time.Second) {
-		s.asked, s.when = zkconn.Start(t.Epoch, zkconn.ReadData(t.queue.Dir+"/"+s.head)), now
+		s.asked, s.when = zkconn.Start(s.epoch, zkconn.ReadData(s.dir+"/"+s.head)), now
 	}
 	return s.asked
 }
 
 // standing says what the ticket waits for: "2nd in line, held by web-3 pid 4711 for 12s". It waits for the answer for limit at most.
-func (t *Ticket) standing(limit time.Duration) string {
-	call := t.ask()
+func (s *sight) standing(limit time.Duration) string {
+	call := s.ask()
 	if call == nil {
 		return ""
 	}
-	node.Settle(t.Epoch, call.Done(), limit)
-	s := &t.sight
+	node.Settle(s.epoch, call.Done(), limit)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var parts []string

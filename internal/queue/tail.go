@@ -1,24 +1,22 @@
 package queue
 
-import (
-	"github.com/go-menagerie/menagerie/internal/zkconn"
-	"github.com/go-zookeeper/zk"
-)
+import "github.com/go-menagerie/menagerie/internal/zkconn"
 
-// Each entry writes its name, without the number, into the data of the directory. So whoever enters reads there who
-// entered last, in one small answer whose size does not depend on how many wait, and need not list.
-
-// tail is a read of the directory's data that was sent just before an entry. nil if there was none.
-type tail struct{ read *zkconn.Call[zkconn.Content] }
+// Each entry writes its name, without the number, into the data of the directory. So an attempt that reads them
+// before it enters learns who entered last, in one small answer, however many wait, and need not list.
 
 // readTail sends the read if it is of use: in a crowd, to an entry that asks to be alone. (A reader waits for the last
 // writer, who need not be the last entry.) Without a crowd a listing costs the same, and most entries need neither.
-func (q *Queue) readTail(e *zkconn.Epoch) *tail {
-	exclusive := Entry{Kind: q.Kind}.exclusive()
-	if !exclusive || q.Policy != nil || q.Config != nil || q.Refuse != nil || q.Delay > 0 || !q.Crowds.in(q.Dir) {
+func (q *Queue) readTail(e *zkconn.Epoch) *zkconn.Call[zkconn.Content] {
+	if !q.guesses() || !q.Crowds.in(q.Dir) {
 		return nil
 	}
-	return &tail{zkconn.Start(e, zkconn.ReadData(q.Dir))}
+	return zkconn.Start(e, zkconn.ReadData(q.Dir))
+}
+
+func (q *Queue) guesses() bool {
+	exclusive := Entry{Kind: q.Kind}.exclusive()
+	return exclusive && q.Policy == nil && q.Config == nil && q.Refuse == nil && q.Delay == 0
 }
 
 // guess is the entry that is probably the last one ahead of ours: it has the name that the directory's data told, and
@@ -30,10 +28,11 @@ type guess struct {
 	children int32 // of the directory, right after our entry was made
 }
 
-// deep is how many children make a listing too long for everybody who waits for some time.
+// deep is how many children make a listing too long for every waiter.
 const deep = 64
 
-// guess returns nil if the name would be wrong, or of no use. The read is answered before the entry, if at all.
+// guess returns nil if the name would be wrong, or of no use. looked is what the first attempt of a session has read
+// at the path; any other may have sent a read, which is answered before the entry, if ever.
 //
 // The Stat of the read tells how many children were ever made. That is the number that the next one gets. If our entry
 // has it, nobody has entered since the read: neither another contender, nor a duplicate of our own entry, of which
@@ -41,26 +40,21 @@ const deep = 64
 //
 // The departure of an entry ahead proves something only if it is the only one, or if it is
 // sealed and was released. Behind any other entry a listing is needed, and is better made now.
-func (t *tail) guess(self Entry, children int32) *guess {
-	if t == nil || !t.read.Answered() {
+func (q *Queue) guess(self Entry, children int32, looked *zkconn.Content, read *zkconn.Call[zkconn.Content]) *guess {
+	if read != nil && read.Answered() {
+		if c, err := read.Result(); err == nil {
+			looked = &c
+		}
+	}
+	if looked == nil || !q.guesses() || nearLimit(self.Seq) {
 		return nil
 	}
-	last, err := t.read.Result()
-	if err != nil || nearLimit(self.Seq) || made(last.Stat) != self.Seq {
-		return nil
+	if made := int32(uint32(looked.Stat.Cversion+looked.Stat.NumChildren) / 2); made != self.Seq {
+		return nil // Cversion counts the creates and the deletions, and may overflow
 	}
-	ahead, ok := ParseEntry(string(last.Data) + formatSequence(self.Seq-1))
+	ahead, ok := ParseEntry(string(looked.Data) + formatSequence(self.Seq-1))
 	if !ok || !ahead.exclusive() || children != 2 && !ahead.sealed() {
 		return nil
 	}
 	return &guess{ahead, children}
 }
-
-// view is what the guess tells of the queue.
-func (g *guess) view() view {
-	ahead := []Entry{g.entry}
-	return view{ahead: ahead, blockers: ahead, more: g.children > 2, shallow: 2 < g.children && g.children <= deep}
-}
-
-// made is how many children of a directory were ever made. Cversion counts these and the deletions, and may overflow.
-func made(dir *zk.Stat) int32 { return int32(uint32(dir.Cversion+dir.NumChildren) / 2) }

@@ -49,10 +49,7 @@ func (q *Queue) tryIn(ctx context.Context, e *zkconn.Epoch) (*Ticket, error) {
 	if !t.unlisted {
 		return t, nil
 	}
-	ahead, err := t.ahead(ctx)
-	if err == nil {
-		blockers, err = q.blockersNow(ctx, e, ahead, t.Entry)
-	}
+	_, blockers, err = newContest(t).list(ctx)
 	if err == nil && len(blockers) > 0 {
 		err = errs.ErrNotAcquired // somebody was quicker
 	}

@@ -56,7 +56,7 @@ func (w *world) seal() {
 // crowd does that at once for one client.
 func (w *world) crowd(name string) {
 	w.seal()
-	_, _ = w.client(name).conn.Current().Identity()
+	_, _, _ = w.client(name).conn.Current().Identity()
 	time.Sleep(3 * latency)
 }
 

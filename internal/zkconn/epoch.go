@@ -98,17 +98,15 @@ func (e *Epoch) Silence() time.Duration {
 	return 0
 }
 
-// Identity returns the entry of an access control list that gives PermWrite to this client alone. It does not block.
-// It reports false if the server has not confirmed yet, on this connection, that it knows the identity. The first
-// call on a connection presents it. Once it was withdrawn, Identity always reports false.
-func (e *Epoch) Identity() (write zk.ACL, known bool) {
+// Identity returns the entry of an access control list that gives PermWrite to this client alone. The first
+// call on a connection presents the identity; known says that the server has confirmed it on this connection.
+// Once it was withdrawn, and without a connection, ok is false.
+func (e *Epoch) Identity() (write zk.ACL, ok, known bool) {
 	w := e.current()
 	if w == nil {
-		return zk.ACL{}, false
+		return zk.ACL{}, false, false
 	}
-	return e.identity.show(&w.identity, func() bool {
-		return e.Go(func() { _, _ = w.put(jute.AppendFrame(nil, authRequest(e.identity.cred))) })
-	})
+	return e.identity.show(&w.identity, func() { _, _ = w.put(jute.AppendFrame(nil, authRequest(e.identity.cred))) })
 }
 
 // WithdrawIdentity makes the client present no identity any more. If the identity was presented on the present

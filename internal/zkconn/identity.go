@@ -40,17 +40,21 @@ func (i *identity) draw() {
 }
 
 // show returns the entry of an access control list that gives PermWrite to this client alone, unless the identity was
-// withdrawn or its presence on the connection is not confirmed yet. On its first call for a connection it calls present.
-func (i *identity) show(p *presence, present func() bool) (write zk.ACL, known bool) {
+// withdrawn. known says that its presence on the connection is confirmed. On its first call for a connection it calls present.
+func (i *identity) show(p *presence, present func()) (write zk.ACL, ok, known bool) {
 	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.withdrawn {
-		return zk.ACL{}, false
-	}
-	if *p == notPresented && present() {
+	now, withdrawn := *p, i.withdrawn
+	if !withdrawn && now == notPresented {
 		*p = presented
 	}
-	return i.acl, *p == confirmed
+	i.mu.Unlock()
+	if withdrawn {
+		return zk.ACL{}, false, false
+	}
+	if now == notPresented {
+		present()
+	}
+	return i.acl, true, now == confirmed
 }
 
 // answered takes the answer to credentials. It reports whether these were the identity.

@@ -63,10 +63,10 @@ func TestAnElectionRefusesToGoOnBesideALaterLeaderLatch(t *testing.T) {
 		require.True(t, leader.Valid())
 		require.NoError(t, leader.Unlock())
 		next := v.Granted(waiting[0]) // it knew that it was next
-		proving.Refuses(t, v.Failed(waiting[1]), proving.ElectionPath, proving.LatchNode)
-		proving.Refuses(t, v.Failed(waiting[2]), proving.ElectionPath, proving.LatchNode)
 		require.True(t, next.Valid())
 		require.NoError(t, next.Unlock())
+		proving.Refuses(t, v.Failed(waiting[1]), proving.ElectionPath, proving.LatchNode)
+		proving.Refuses(t, v.Failed(waiting[2]), proving.ElectionPath, proving.LatchNode)
 		v.Queued(proving.ElectionPath, 1)
 	})
 }

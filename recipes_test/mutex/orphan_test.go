@@ -76,6 +76,7 @@ func TestAcceptance019AListingThatGetsNoAnswerEndsNeitherAWaitNorATry(t *testing
 		t.Run(name, func(t *testing.T) {
 			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 				ms := v.Mutexes(3)
+				v.Unlocks(ms[1].LockContext(t.Context())) // only a session's first entry has read who is ahead
 				holder := v.Lock(ms[0])
 				in := v.Server.Intercept(fate(zktest.On(zktest.GetChildren, proving.LockPath).Times(often)))
 				a := proving.Begin(context.Background(), ms[1])
@@ -185,6 +186,7 @@ func TestAcceptance121AListingThatFailsRightAfterTheOwnCreateLeavesNoNode(t *tes
 		t.Run(name, func(t *testing.T) {
 			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 				ms := v.Mutexes(2)
+				v.Unlocks(ms[1].LockContext(t.Context())) // only a session's first entry has read who is ahead
 				holder := v.Lock(ms[0])
 				in := v.Server.Intercept(fail(zktest.On(zktest.GetChildren, proving.LockPath)))
 				ctx, start := proving.Soon(t)
@@ -208,6 +210,7 @@ func TestAcceptance121AListingThatFailsRightAfterTheOwnCreateLeavesNoNode(t *tes
 func TestAcceptance121ALockThatMayNotBeListedIsAnErrorAndLeavesNoNode(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		ms := v.Mutexes(2)
+		v.Unlocks(ms[1].LockContext(t.Context())) // only a session's first entry has read who is ahead
 		holder := v.Lock(ms[0])
 		v.Server.Intercept(zktest.On(zktest.GetChildren, proving.LockPath).Error(zktest.CodeNoAuth))
 		start := time.Now()

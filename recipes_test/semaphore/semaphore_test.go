@@ -308,9 +308,9 @@ func TestAcceptance115AWaiterForAPermitListsOnceWhereItDoesNotKnow(t *testing.T)
 				v.Settled(proving.SemQueue, i+1)
 			}, i)
 		}
-		// The first release is the grant to the next one. At the second, the next one watches the one that it does not know
-		// of, and the one behind it lists, because it does not know of two. That one then needs nothing, and so on.
-		for i, cost := range []int{1, 3, 2, 2, 1} {
+		// The first release is the grant to the next one. At each later one the next one lists, or watches the one that it does
+		// not know of.
+		for i, cost := range []int{1, 2, 2, 2, 2} {
 			holder := v.Granted(queued[i])
 			v.Costs(cost, func() {
 				require.NoError(t, holder.Unlock())
