@@ -102,7 +102,7 @@ func (x *Slots) obtain(ctx context.Context) (t *queue.Ticket, slot int, err erro
 		if err != nil {
 			return nil, 0, err
 		}
-		first, err := x.g.Queue().Obtain(ctx, (*queue.Ticket).Forget)
+		first, err := x.g.Queue().Obtain(ctx, nil)
 		if removed = errors.As(err, new(*node.Refused)); err != nil && !removed {
 			return nil, 0, err
 		}
@@ -144,11 +144,11 @@ func (x *Slots) take(ctx context.Context, first *queue.Ticket) (*queue.Ticket, i
 	at := first.Epoch.Connection()
 	sent, err := first.MakeWay(ctx, queue.Replacement{Dir: x.taken.Dir, Node: t.Node, Data: x.g.At().Owner(), ACL: x.g.At().ACL()})
 	if err == nil {
-		first.Forget()
+		first.End(queue.Replaced, 0)
 		return t, slot, nil
 	}
 	first.Leave(node.Grace)
-	t.Forget()
+	t.End(queue.Replaced, 0)
 	if sent { // it may yet be applied
 		t.Epoch.AmbiguousCreate(x.taken.Dir, t.Entry.Name, at)
 		node.Settle(t.Epoch, t.Epoch.Reap(zkconn.Orphan{Dir: x.taken.Dir, Node: t.Node}), node.Grace)

@@ -191,7 +191,7 @@ func (a *acquisition) grant(ctx context.Context, t *queue.Ticket, v record.Versi
 		&zk.CreateRequest{Path: m.openNode(g.held.Token), Data: m.at.Owner(), Acl: m.at.ACL(), Flags: zk.FlagEphemeral})
 	switch {
 	case err == nil:
-		t.Forget()
+		t.End(queue.Replaced, 0)
 		a.hold, err = m.newHold(g.id, g.held, g.before, 0, e)
 	case errs.Ambiguous(err):
 		a.doubt, a.undo = g, func(ctx context.Context, e *zkconn.Epoch) error { return m.takeBack(ctx, e, g) }

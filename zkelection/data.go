@@ -93,7 +93,7 @@ func (e *Election) setOnce(ctx context.Context, l *lease.Lease, data, sent []byt
 	old, st, err := p.Epoch.Get(ctx, p.Node)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
-		p.Vanished()
+		p.End(queue.Removed, 0)
 		return nil, errs.ErrLost
 	case err != nil:
 		return nil, err

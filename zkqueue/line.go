@@ -39,7 +39,7 @@ func (l line) run(c *elements.Call, attempts int, patience time.Duration, f func
 		if patience > 0 {
 			waiting, cancel = context.WithTimeout(c, patience)
 		}
-		t, err := l.Obtain(waiting, func(*queue.Ticket) {})
+		t, err := l.Obtain(waiting, nil)
 		tired := c.Err() == nil && waiting.Err() != nil
 		cancel()
 		if err == nil {

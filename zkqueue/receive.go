@@ -88,7 +88,7 @@ func (d *Delivery[T]) end(ctx context.Context, op string, ack bool) error {
 	err := d.begin(ctx, ack)
 	if err == nil {
 		t := d.lease.Ticket()
-		err = d.q.raw.End(ctx, t.Epoch, d.claim, ack, t.Forget)
+		err = d.q.raw.End(ctx, t.Epoch, d.claim, ack, func() { t.End(queue.Replaced, 0) })
 	}
 	return d.q.at.Named(op, err)
 }

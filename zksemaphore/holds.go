@@ -161,7 +161,7 @@ func (w *Weighted) shrink(l *lease.Lease, n int64) (_ *lease.Lease, ok bool, err
 	if sent { // it may yet be applied, and then nothing would remove the node of the rest
 		p.Epoch.AmbiguousCreate(w.g.Queue().Dir, p.Entry.Name, at)
 	}
-	p.Forget()
+	p.End(queue.Replaced, 0)
 	if refused {
 		old.SetReplacing(false)
 		return nil, false, nil

@@ -158,7 +158,7 @@ func (g *Gate) wasContended() bool {
 func (p *Pass) queue() (others bool, err error) {
 	q := *p.g.Turns
 	q.Waits = func(queue.Entry) { others = true }
-	if p.turn, err = q.Obtain(p.Context, (*queue.Ticket).Forget); err != nil {
+	if p.turn, err = q.Obtain(p.Context, nil); err != nil {
 		return false, err
 	}
 	p.g.mu.Lock()

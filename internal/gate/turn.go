@@ -79,7 +79,7 @@ func (t *Turn) Take(ctx context.Context, e *zkconn.Epoch) (err error) {
 			t.Leave()
 		}
 		if t.place == nil && t.refused >= refusals {
-			t.place, err = t.Line.Obtain(ctx, (*queue.Ticket).Forget)
+			t.place, err = t.Line.Obtain(ctx, nil)
 		}
 		switch {
 		case errors.As(err, new(*node.Refused)):

@@ -100,7 +100,7 @@ func (l *Lease) unguarded(ctx context.Context, err error) error {
 	case zkconn.Unknown(err):
 		return errs.MarkAmbiguous(err)
 	case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, zk.ErrNoNode):
-		l.ticket.Vanished()
+		l.ticket.End(queue.Removed, 0)
 		return errs.ErrLost
 	case errors.As(err, &refused) && refused.Index > 0: // in all that was sent, where the check stands first
 		return &zkconn.TxnError{Index: refused.Index - 1, Err: refused.Err}
@@ -121,7 +121,7 @@ var errNotYet = errors.New("zksync: not sent")
 func (l *Lease) transact(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
 	for pace := (node.Pace{}); ; {
 		if l.ticket.Epoch.Await(ctx) != nil {
-			l.ticket.MarkAnswered()
+			l.Answered()
 			return nil, errNotYet
 		}
 		call := l.ticket.Epoch.StartMulti(ops...)
@@ -136,7 +136,7 @@ func (l *Lease) transact(ctx context.Context, ops []any) ([]zk.MultiResponse, er
 			err = errNotYet
 			fallthrough
 		case call.Answered() && !zkconn.Unknown(err):
-			l.ticket.MarkAnswered()
+			l.Answered()
 		}
 		return res, err
 	}
@@ -155,9 +155,12 @@ func (l *Lease) MarkSent() error {
 	if !l.ticket.Epoch.Valid() {
 		return errs.ErrLost
 	}
-	l.ticket.MarkSent()
+	l.ticket.Unanswered.Add(1)
 	return nil
 }
+
+// Answered takes MarkSent back: the transaction has an answer, or was not sent.
+func (l *Lease) Answered() { l.ticket.Unanswered.Add(-1) }
 
 // endedWith is the error with which the lease ended. If it has not
 // ended, it is err, or ErrLost in place of the end of the epoch.

@@ -171,7 +171,7 @@ func (l *Lease) Expires() time.Time {
 }
 
 // Revoked is zksync.Lease.Revoked.
-func (l *Lease) Revoked() <-chan struct{} { return l.ticket.Revoked() }
+func (l *Lease) Revoked() <-chan struct{} { return l.ticket.Asked.Done() }
 
 // Node is zksync.Lease.Node.
 func (l *Lease) Node() string { return l.ticket.ShownNode() }

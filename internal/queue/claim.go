@@ -19,6 +19,6 @@ func (q *Queue) Claimed(ctx context.Context, e *zkconn.Epoch, name string, czxid
 		t.Leave(node.Grace)
 		return nil, err
 	}
-	t.OnLoss((*Ticket).Forget)
+	t.OnLoss(nil)
 	return t, nil
 }

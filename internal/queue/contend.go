@@ -301,7 +301,7 @@ func (c *contest) without(v view, departed []string) (view, error) {
 	switch {
 	case len(now.blockers) == 0 && v.more:
 		return v, errList // no blocker is known, but there are entries that were not kept
-	case fresh && (v.more || len(c.ev.unwatched(left)) > 1):
+	case fresh && (v.more || c.Refuse != nil || len(c.ev.unwatched(left)) > 1):
 		// A new blocker existed at the listing, but may have left since. A watch would tell of this one entry, and
 		// if it has left, the entry ahead of it needs another watch. One listing tells of all.
 		return v, errList

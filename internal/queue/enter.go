@@ -39,7 +39,7 @@ func (q *Queue) enter(ctx context.Context, e *zkconn.Epoch, old *Ticket) (*Ticke
 // enterOnce makes the entry. It also reports whether this entry is the first since the directory was made.
 func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t *Ticket, first bool, err error) {
 	if old != nil {
-		old.dropRequest(e.Linked()) // before the entry, which then may be alone
+		old.Asked.drop(e.Linked()) // before the entry, which then may be alone
 	}
 	read := q.readTail(e) // on its way before the entry is
 	n, err := node.Make(ctx, e, node.Spec{
@@ -57,7 +57,7 @@ func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t 
 				ops = q.Check()
 			}
 			if old != nil {
-				ops = append(ops, old.removal(old.claim.mark.Load())...)
+				ops = append(ops, old.removal(old.delayed.mark.Load())...)
 			}
 			return ops
 		},
@@ -66,7 +66,7 @@ func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t 
 				return
 			}
 			if applied {
-				old.Forget()
+				old.End(Replaced, 0)
 			} else {
 				old.Leave(0) // only a clean answer says that the transaction removed it
 			}
@@ -86,7 +86,7 @@ func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t 
 	}
 	self.Czxid = n.Czxid
 	t = newTicket(q, n.Epoch, self, n.Path)
-	t.claim.entered = time.Now()
+	t.delayed.entered = time.Now()
 	// An entry that is the only child of the directory is granted whatever can be granted at all: nobody
 	// is ahead of it, and nobody can get ahead of it any more. All others must learn who is ahead.
 	if n.Dir != nil {

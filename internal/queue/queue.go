@@ -62,96 +62,6 @@ func New(q Queue) *Queue {
 	return &q
 }
 
-// Ticket is an entry of ours in a queue. It belongs to one epoch and ends with it.
-type Ticket struct {
-	queue *Queue
-	Epoch *zkconn.Epoch
-	Entry Entry // with its czxid, the fencing token
-	Node  string
-
-	// readable says that the servers tell us of the end of the node: we may read it, or else that is not certain.
-	readable bool
-
-	// unlisted says that it may not have been alone when it entered, and that
-	// no listing has shown the queue since. So there may be a duplicate of it.
-	unlisted bool                          // see Leave
-	sole     bool                          // it was the only child of the directory, right after it was made
-	guess    *guess                        // of who is ahead, instead of the first listing; nil if there is none
-	gone     atomic.Bool                   // it was given up or is lost: nothing may be granted on it any more; never reset
-	ended    atomic.Bool                   // it has let go of all that it had: see ending
-	removed  atomic.Pointer[chan struct{}] // see Retire
-
-	// unanswered counts guarded transactions without an answer.
-	// Each may yet be applied as long as the node is there.
-	unanswered atomic.Int32
-
-	// A grant needs proof that the leader of the servers counts the session as alive.
-	// unrequire ends the asking for proof, which begins when the ticket may be the next.
-	// undepend ends the dependence on it, which begins with the grant. Each is nil before.
-	unrequire, undepend func()
-
-	// replacing is set while we replace the node ourselves, so that its removal is
-	// no loss. eventMissed is set when an event of the node came: see SetReplacing.
-	replacing, eventMissed atomic.Bool
-
-	watching repeat // has the own node watched
-
-	lossWatch atomic.Pointer[lossWatch] // nil until it is granted
-
-	claim claim   // on the lock, with a Delay
-	asked request // to give the lock up
-}
-
-// newTicket makes the ticket of an entry.
-func newTicket(q *Queue, e *zkconn.Epoch, self Entry, node string) *Ticket {
-	return &Ticket{
-		queue: q, Epoch: e, Entry: self, Node: node, readable: e.Reads(q.ACL),
-	}
-}
-
-// Over reports whether the ticket has ended: it was given
-// up, or was found to be lost with its session or its node.
-func (t *Ticket) Over() bool { return t.gone.Load() }
-
-// Retire announces the end of the ticket before a request that removes its node is sent. So its
-// removal, of which an event may come before the answer, is not taken for a loss. The ticket ends with
-// Leave or Forget, when it is known what has become of the request: then removed is closed.
-func (t *Ticket) Retire() (removed <-chan struct{}) {
-	done := make(chan struct{})
-	t.removed.Store(&done)
-	t.gone.Store(true)
-	if t.ended.Load() { // end looks for the channel after it has set this, so one of the two finds it
-		t.tellRemoved()
-	}
-	return done
-}
-
-func (t *Ticket) tellRemoved() {
-	if done := t.removed.Swap(nil); done != nil {
-		close(*done)
-	}
-}
-
-// Replacing reports whether the node is being replaced: the servers may have granted to others already.
-func (t *Ticket) Replacing() bool { return t.replacing.Load() }
-
-// Unanswered reports whether a transaction that checks the node may yet be applied.
-func (t *Ticket) Unanswered() bool { return t.unanswered.Load() > 0 }
-
-// MarkSent counts a transaction that checks the node, and MarkAnswered its answer. Between them the node
-// must not be handed over to another hold.
-func (t *Ticket) MarkSent()     { t.unanswered.Add(1) }
-func (t *Ticket) MarkAnswered() { t.unanswered.Add(-1) }
-
-// dropProof ends the asking for proof and the dependence on it. It may be called more than once.
-func (t *Ticket) dropProof() {
-	for _, end := range []func(){t.unrequire, t.undepend} {
-		if end != nil {
-			end()
-		}
-	}
-}
-
 // ErrGone means that somebody deleted our own node while the
 // session lived. The ticket is lost then, and is never granted.
 var ErrGone = node.ErrGone
@@ -219,7 +129,7 @@ func (q *Queue) acquire(ctx context.Context, lost func(*Ticket), pace node.Pace,
 			t.undepend, err = e.Depend(ctx)
 		}
 		if err == nil && q.Delay > 0 {
-			err = t.mark(ctx)
+			err = q.sitOut(ctx, t)
 		}
 		if err == nil {
 			// From here on the caller hears of a loss; of one that came since the proof, at once.
@@ -227,8 +137,11 @@ func (q *Queue) acquire(ctx context.Context, lost func(*Ticket), pace node.Pace,
 			return t, nil
 		}
 		gone := errors.Is(err, ErrGone)
-		if t != nil {
-			t.gone.CompareAndSwap(false, gone) // the node is gone, so Leave need not wait
+		switch {
+		case t == nil:
+		case gone: // nothing to wait for
+			t.Leave(0)
+		default:
 			t.Leave(node.Grace)
 		}
 		if !gone && !errors.Is(err, zkconn.ErrOver) && !errors.Is(err, errList) && !zkconn.Unknown(err) {

@@ -59,7 +59,7 @@ func (t *Ticket) replace(ctx context.Context, r Replacement, before func() []any
 		if announce {
 			ops = append(ops, before()...)
 		}
-		mark := t.claim.mark.Load()
+		mark := t.delayed.mark.Load()
 		ops = append(append(ops, t.deletion()), mark.removal()...)
 
 		if err := t.Epoch.Await(ctx); err != nil {
@@ -84,7 +84,7 @@ func (t *Ticket) replace(ctx context.Context, r Replacement, before func() []any
 				return sent, err
 			}
 		case mark != nil && errors.As(err, &refused) && refused.Index == len(ops)-1 && errors.Is(err, zk.ErrNoNode):
-			t.claim.mark.Swap(nil).settle() // somebody deleted our mark; there is none to be removed
+			t.delayed.mark.Swap(nil).settle() // somebody deleted our mark; there is none to be removed
 		case errors.Is(err, zk.ErrNoNode):
 			return true, ErrGone // somebody deleted our own node, and so ended the hold
 		case t.Entry.sealed() && announce && errors.As(err, &refused) && refused.Index == 1 && errors.Is(err, zk.ErrNoAuth):
@@ -119,14 +119,4 @@ func (t *Ticket) makeDir(ctx context.Context, r Replacement) error {
 		return ErrGone
 	}
 	return err
-}
-
-// SetReplacing says that t's node is about to be replaced, so that its removal
-// is no loss; or, with no, that it was not replaced and will not be. Then
-// events that came in between are made up for by another look at the node.
-func (t *Ticket) SetReplacing(yes bool) {
-	t.replacing.Store(yes)
-	if !yes && t.eventMissed.Swap(false) {
-		t.rewatch() // something was told of the node meanwhile
-	}
 }

@@ -15,18 +15,18 @@ import (
 // A holder may be asked to give the lock up. Its entry may be sealed, so nobody can write to it. The request is another node
 // beside it, named by the uuid of the entry, which no other entry ever has. So it cannot reach a later hold.
 //
-// If the holder listens, it has made that node, without data, and watches it: who asks writes its name to it. If it does not, who
-// asks makes the node, and the holder finds it when it begins to listen. Either is ephemeral. The holder removes it before its entry, and who made
-// it to ask removes it when the entry is gone.
+// A holder that listens has made that node, without data, and watches it: a process that asks writes its name to it. If it
+// does not listen, the process that asks makes the node, and the holder finds it when it begins to listen. Either is ephemeral. The
+// holder removes it before its entry, and the process that made it to ask removes it when the entry is gone.
 
-// request is that to give a ticket up.
-type request struct {
+// Request is a request to the holder of a ticket to give it up.
+type Request struct {
+	t      *Ticket
 	listen sync.Once
-	asked  chan struct{} // closed when it has come; nil until somebody listens
+	come   chan struct{} // closed when it has come; nil until the holder listens
 	came   atomic.Bool
-	node   atomic.Bool // there may be a node of ours, or one that we have seen
-
-	heed atomic.Pointer[func()] // called when it comes; nil for nothing
+	node   atomic.Bool            // there may be a node of ours, or one that we have seen
+	heed   atomic.Pointer[func()] // called when it comes; nil for nothing
 
 	listening repeat
 	pace      node.Pace // of listening
@@ -37,65 +37,65 @@ const requestStart = "revoke-"
 // requestName is the name of the node that asks the entry with this uuid.
 func requestName(uuid string) string { return requestStart + uuid + AsideEnd }
 
-// Revoked is closed when somebody asks for the ticket to be given up. The first call makes the node and sets the watch, in the background.
-func (t *Ticket) Revoked() <-chan struct{} {
-	t.asked.listen.Do(func() {
-		t.asked.asked = make(chan struct{})
-		t.asked.pace.Free = 2
-		t.asked.node.Store(true)
-		// dropRequest comes after gone is set. So it finds node set, or this finds gone set.
-		if t.gone.Load() {
-			t.asked.node.Store(false)
+func (r *Request) path() string { return r.t.queue.Dir + "/" + requestName(r.t.Entry.UUID) }
+
+// Done is closed when a request comes. The first call makes the node and sets the watch, in the background.
+func (r *Request) Done() <-chan struct{} {
+	r.listen.Do(func() {
+		r.come = make(chan struct{})
+		r.pace.Free = 2
+		r.node.Store(true)
+		// drop comes after the ticket is over. So it finds node set, or this finds the ticket over.
+		if r.t.Over() {
+			r.node.Store(false)
 			return
 		}
-		t.listenForRequest()
+		r.again()
 	})
-	return t.asked.asked
+	return r.come
 }
 
-// OnAsked has f called when a request to give the ticket up comes, at once if one has come; perhaps twice. f must not block.
-func (t *Ticket) OnAsked(f func()) {
-	t.asked.heed.Store(&f)
-	if t.WasAsked() {
+// Heed has f called when a request comes, at once if one has come; perhaps twice. f must not block.
+func (r *Request) Heed(f func()) {
+	r.heed.Store(&f)
+	if r.Came() {
 		f()
 	}
 }
 
-// WasAsked reports whether a request is known.
-func (t *Ticket) WasAsked() bool { return t.asked.came.Load() }
+// Came reports whether a request is known.
+func (r *Request) Came() bool { return r.came.Load() }
 
-// dropRequest removes the node of the request. The ticket is over. The request that made the node was sent before, and
-// will not be sent again. With now the node is gone before the entry, if all goes well: then whoever enters next is alone.
+// drop removes the node of the request. The ticket is over. The request that made the node was sent before, and
+// will not be sent again. With now the node is gone before the entry, if all goes well: then the next entry is alone.
 //
-// No lock is held: a request blocks while the connection takes no bytes, and those who wait for locks are told of losses late.
-func (t *Ticket) dropRequest(now bool) {
-	if !t.asked.node.Swap(false) {
+// No lock is held: a request blocks while the connection takes no bytes, and then losses would be reported late.
+func (r *Request) drop(now bool) {
+	if !r.node.Swap(false) {
 		return
 	}
-	left := zkconn.Orphan{Dir: t.queue.Dir, Node: t.requestPath()}
+	left := zkconn.Orphan{Dir: r.t.queue.Dir, Node: r.path()}
 	if now {
-		answered, confirmed := confirmation(zkconn.Start(t.Epoch, zkconn.DeleteNode(left.Node)), zk.ErrNoNode)
-		left.Pending, left.Outcome = answered, outcome(left.Node, confirmed)
+		answered, confirmed := confirmation(zkconn.Start(r.t.Epoch, zkconn.DeleteNode(left.Node)), zk.ErrNoNode)
+		left.Pending, left.Outcome = answered, unless(confirmed, left.Node)
 	}
-	t.Epoch.Reap(left)
+	r.t.Epoch.Reap(left)
 }
 
-func (t *Ticket) requestPath() string { return t.queue.Dir + "/" + requestName(t.Entry.UUID) }
+// again has the node made, unless it is there, and watched until a process writes to it.
+func (r *Request) again() { r.listening.ask(r.t.Epoch, r.listenOnce) }
 
-// listenForRequest has the node made, unless it is there, and watched until somebody writes to it.
-func (t *Ticket) listenForRequest() { t.asked.listening.ask(t.Epoch, t.listenOnce) }
-
-// listenOnce makes the node, unless it is there, watches it, and looks whether somebody has asked.
-func (t *Ticket) listenOnce(ctx context.Context) error {
-	if t.WasAsked() || t.asked.pace.Rest(ctx, t.Epoch) != nil { // somebody may remove the node again and again
+// listenOnce makes the node, unless it is there, watches it, and looks for a request.
+func (r *Request) listenOnce(ctx context.Context) error {
+	t, e := r.t, r.t.Epoch
+	if r.Came() || r.pace.Rest(ctx, e) != nil { // the node may be removed externally again and again
 		return nil
 	}
-	path := t.requestPath()
-	// Whether it is still needed is found out when it is its turn on the wire. So what dropRequest sends comes after it.
-	_, err := t.Epoch.StartMultiIf(t.asked.node.Load, &zk.CheckVersionRequest{Path: t.Node, Version: -1},
-		&zk.CreateRequest{Path: path, Acl: t.queue.ACL, Flags: zk.FlagEphemeral}).Wait(ctx, t.Epoch)
+	// Whether it is still needed is found out when it is its turn on the wire. So what drop sends comes after it.
+	_, err := e.StartMultiIf(r.node.Load, &zk.CheckVersionRequest{Path: t.Node, Version: -1},
+		&zk.CreateRequest{Path: r.path(), Acl: t.queue.ACL, Flags: zk.FlagEphemeral}).Wait(ctx, e)
 	switch {
-	case !t.asked.node.Load(): // the ticket is over
+	case !r.node.Load(): // the ticket is over
 		return nil
 	case refusedAt(err, 0, zk.ErrNoNode):
 		return nil // the watch of the own node tells the holder
@@ -104,22 +104,22 @@ func (t *Ticket) listenOnce(ctx context.Context) error {
 		return err
 	}
 	// First the watch and then the look, so that nothing comes in between.
-	w := t.Epoch.WatchAll([]string{path}, func(_ string, what zkconn.Event) {
+	w := e.WatchAll([]string{r.path()}, func(_ string, what zkconn.Event) {
 		switch {
-		case t.gone.Load():
+		case t.Over():
 		case what == zkconn.Changed:
-			t.wasAsked()
+			r.arrive()
 		default:
-			t.listenForRequest()
+			r.again()
 		}
 	}, nil)[0]
-	err = t.lookForRequest(ctx)
-	for err == nil && !t.readable && !t.gone.Load() && !t.WasAsked() {
+	err = r.look(ctx)
+	for err == nil && !t.readable && !t.Over() && !r.Came() {
 		// If we may not read the node, the servers may not tell us of the request.
-		if t.Epoch.Pause(ctx, t.Epoch.Timeout()/4) != nil {
+		if e.Pause(ctx, e.Timeout()/4) != nil {
 			return nil
 		}
-		err = t.lookForRequest(ctx)
+		err = r.look(ctx)
 	}
 	if err != nil {
 		w.Stop()
@@ -127,22 +127,21 @@ func (t *Ticket) listenOnce(ctx context.Context) error {
 	return err // if it is not there, the watch tells
 }
 
-// lookForRequest finds out whether somebody has asked: only who asks writes data. If there is no node, it is not for lookForRequest
-// to make it.
-func (t *Ticket) lookForRequest(ctx context.Context) error {
-	st, there, err := t.Epoch.Exists(ctx, t.requestPath())
+// look finds out whether there is a request: only a process that asks writes data.
+func (r *Request) look(ctx context.Context) error {
+	st, there, err := r.t.Epoch.Exists(ctx, r.path())
 	if there && st.DataLength > 0 {
-		t.wasAsked()
+		r.arrive()
 	}
 	return err
 }
 
-func (t *Ticket) wasAsked() {
-	if t.asked.came.Swap(true) {
+func (r *Request) arrive() {
+	if r.came.Swap(true) {
 		return
 	}
-	close(t.asked.asked)
-	if heed := t.asked.heed.Load(); heed != nil {
+	close(r.come)
+	if heed := r.heed.Load(); heed != nil {
 		(*heed)()
 	}
 }
@@ -179,7 +178,7 @@ func (q *Queue) Ask(ctx context.Context, e *zkconn.Epoch, en Entry) (made string
 		case refusedAt(err, 1, zk.ErrNoNode):
 			ops = create
 		case refusedAt(err, 1, zk.ErrNodeExists):
-			ops = write // of the maker of the entry, or of another who asks, or our own
+			ops = write // of the maker of the entry, or of another process that asks, or our own
 		case !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent):
 			return made, err
 		}

@@ -25,7 +25,7 @@ func TestALossIsToldOnce(t *testing.T) {
 		w.pass()
 		require.Equal(t, 1, told)
 		p.OnLoss(func(p *queue.Ticket) {
-			p.Forget() // must not have it told again
+			p.End(queue.Replaced, 0) // must not have it told again
 			told++
 		})
 		require.Equal(t, 2, told, "and once to whoever comes later")

@@ -45,7 +45,7 @@ func (q *Queue) tryIn(ctx context.Context, e *zkconn.Epoch) (*Ticket, error) {
 	if err != nil {
 		return t, err
 	}
-	t.claim.once = true
+	t.delayed.once = true
 	if !t.unlisted {
 		return t, nil
 	}

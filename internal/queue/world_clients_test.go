@@ -133,7 +133,7 @@ func (w *world) downgrade(name string) {
 			w.say(name, ": %v", err)
 			return
 		}
-		old.Forget()
+		old.End(queue.Replaced, 0)
 		c.ticket = next
 		w.say(name, ": reads now")
 	}()

@@ -278,7 +278,7 @@ func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 		node.Settle(g.ticket.Epoch, removed, grace)
 	case unwanted == nil:
 	case overran:
-		unwanted.LeaveLost(grace)
+		unwanted.End(queue.Overrun, grace)
 	default:
 		unwanted.Leave(grace)
 	}
@@ -298,7 +298,7 @@ const mostPasses = math.MaxUint32 - 1<<16
 // successor's hold of the same node. Or there are no tokens left for the ticket. Or somebody has
 // asked its holder to give the lock up: who holds after it was not asked.
 func (g *grant) unsettled() bool {
-	return g.ticket.Unanswered() || g.passes >= mostPasses || g.ticket.WasAsked()
+	return g.ticket.Unanswered.Load() > 0 || g.passes >= mostPasses || g.ticket.Asked.Came()
 }
 
 // mayPass reports whether the ticket may go to the next waiter of this process. mu is held.
@@ -339,7 +339,7 @@ func (c *Cohort) UnlockLost(l *lease.Lease) {
 		return
 	}
 	if c.state == held { // whoever ended the lease has not come to Release or onLoss yet
-		c.grant.ticket.LeaveLost(0)
+		c.grant.ticket.End(queue.Overrun, 0)
 	}
 	c.becomeIdle()
 	c.advance()

@@ -64,8 +64,8 @@ func (r *Readers) stay(ctx context.Context, l *lease.Lease, read *queue.Ticket, 
 		p.Epoch.AmbiguousCreate(r.q.Dir, read.Entry.Name, p.Epoch.Connection())
 		read.Leave(0)
 	} else {
-		read.Forget()
-		p.MarkAnswered()
+		read.End(queue.Replaced, 0)
+		l.Answered()
 		p.SetReplacing(false)
 	}
 	switch {
@@ -77,7 +77,8 @@ func (r *Readers) stay(ctx context.Context, l *lease.Lease, read *queue.Ticket, 
 		l.Finish(errs.ErrLost)
 		return errs.ErrLost
 	case errors.Is(err, queue.ErrGone):
-		p.Deleted()
+		p.SetReplacing(false)
+		p.End(queue.Removed, 0)
 		return errs.ErrLost
 	case sent, ctx.Err() != nil: // also if nothing was sent: if ctx ends, the caller holds nothing
 		l.GiveBack(node.Grace)
@@ -103,9 +104,7 @@ func (r *Readers) takeOver(ctx context.Context, l *lease.Lease, p *queue.Ticket,
 		return nil, l.Err()
 	}
 	if p != old {
-		old.Forget()
-	} else {
-		old.IgnoreLoss()
+		old.End(queue.Replaced, 0)
 	}
 	// The read lease begins before the write lease ends, so that
 	// there is no moment in which this process holds nothing.

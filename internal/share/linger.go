@@ -20,7 +20,7 @@ func (c *Cohort) linger(now time.Time) bool {
 			return false
 		}
 		// Whoever asks writes to a node that is there already, if a holder has listened: no child watch tells of that.
-		g.ticket.OnAsked(func() { c.at.Session.Spawn(func() { c.giveUp(g) }) })
+		g.ticket.Asked.Heed(func() { c.at.Session.Spawn(func() { c.giveUp(g) }) })
 	}
 	g.watched = true
 	g.passes++ // the next hold is another grant, with a token of its own

@@ -34,7 +34,7 @@ func (c *Cohort) releaseForWait(ctx context.Context, l *lease.Lease, w queue.Rep
 		return nil, nil, c.overtaken(l)
 	}
 	if !l.Finish(errs.ErrReleased) { // whoever ended it found the state replacing, and left the ticket to this function
-		g.ticket.LeaveLost(0)
+		g.ticket.End(queue.Overrun, 0)
 		return nil, nil, c.overtaken(l)
 	}
 	open := c.at.Session.Within(func() {
@@ -100,7 +100,7 @@ func (c *Cohort) replace(ctx context.Context, l *lease.Lease, g *grant, w queue.
 	}
 	c.UnlockLost(l)
 	if err == nil {
-		p.Forget()
+		p.End(queue.Replaced, 0)
 		return p.Epoch, nil, nil
 	}
 	p.Leave(0)

@@ -30,7 +30,7 @@ func (g *Unshared) Queue() *queue.Queue { return g.q }
 // Get acquires a lease with a ticket from get, which is Queue.Obtain or Queue.Try, or is made of them.
 func (g *Unshared) Get(ctx context.Context, dropIn bool, get func(context.Context, func(*queue.Ticket)) (*queue.Ticket, error)) (*lease.Lease, error) {
 	return g.checked(ctx, func(ctx context.Context) (*lease.Lease, error) {
-		p, err := g.ticket(ctx, get, (*queue.Ticket).Forget)
+		p, err := g.ticket(ctx, get, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -63,7 +63,7 @@ func (g *Unshared) take(l *lease.Lease, p *queue.Ticket) (*lease.Lease, error) {
 // Replace ends l and returns the lease of p, whose node has taken the place of l's node.
 func (g *Unshared) Replace(l *lease.Lease, p *queue.Ticket) (*lease.Lease, error) {
 	replaced := l.Finish(errs.ErrReleased)
-	l.Ticket().Forget()
+	l.Ticket().End(queue.Replaced, 0)
 	if !replaced { // l ended meanwhile in another way, so p must not be held either
 		p.Leave(0)
 		return nil, l.Err()
@@ -82,7 +82,7 @@ func (g *Unshared) Release(l *lease.Lease, grace time.Duration) {
 	switch {
 	case l.Ticket().Over(): // it was lost, or released before
 	case l.Err() != errs.ErrReleased: // its bound has passed
-		l.Ticket().LeaveLost(grace)
+		l.Ticket().End(queue.Overrun, grace)
 	default:
 		l.Ticket().Leave(grace)
 	}
