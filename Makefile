@@ -34,9 +34,9 @@ gotest = $(alltests) -p $(PACKAGES)
 # These packages play thousands of generated programs, and every fault at every request. The race detector makes them
 # five times slower: "make test" plays a part of the programs with it (-short), and all of them without it. The
 # second run has only the tests whose names contain one of these words.
-GENERATED = ./internal/follow ./internal/share ./internal/subtree ./recipes_test/... ./zkbarrier ./zklatch ./zkphaser ./zkwaitgroup
+GENERATED = ./internal/follow ./internal/share ./recipes_test/... ./zkbarrier ./zklatch ./zkphaser ./zkwaitgroup
 generated = Every|Any|Random|Storm|Whenever|Handshake|Acceptance(004|041|114|117)
-others = $$($(GO) list work | grep -vE '/(internal/(follow|share|subtree)|recipes_test|zkbarrier|zklatch|zkphaser|zkwaitgroup)(/|$$)')
+others = $$($(GO) list work | grep -vE '/(internal/(follow|share)|recipes_test|zkbarrier|zklatch|zkphaser|zkwaitgroup)(/|$$)')
 
 # They play in virtual time, so they leave the processor to tests in real time. In a bubble one goroutine usually waits
 # for another, and waking it on a second processor is expensive: with -cpu 1 the same plays take a quarter less processor time.

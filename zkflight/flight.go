@@ -56,8 +56,8 @@ func (f *Flight[T]) made() *Flight[T] {
 // Do runs fn, or waits for the present run for this key in this process or another, and returns its result. shared
 // reports whether others got it, too.
 //
-// The context of fn has the values of ctx. It ends when all callers in this process have given up, and when the lease
-// is lost (cause zksync.ErrLost). If fn panics or exits its goroutine, so do all callers in this process.
+// The context of fn has the values of ctx. It ends when all callers here have given up, and when the lease is lost
+// (cause zksync.ErrLost). If fn panics or exits its goroutine, so do all callers here.
 //
 // If the lease was lost before the result was written, the error is zksync.ErrLost. A result that JSON cannot encode,
 // or of more than 800 KB, is zksync.ErrMisuse. With these errors, and with [zksync.Ambiguous] ones, v is fn's value.

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/follow"
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/presence"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/rounds"
 	"github.com/go-menagerie/menagerie/internal/share"
-	"github.com/go-menagerie/menagerie/internal/subtree"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -219,19 +219,19 @@ func (a *assignment) present(st *presence.Stay) { a.update(func() { a.here = st 
 // follow follows the workers until ctx ends.
 func (a *assignment) follow(ctx context.Context) error {
 	dir := a.w.Working() + "/"
-	for ev, err := range subtree.Tree(ctx, a.g.at, a.w.Working()) {
+	for ev, err := range follow.Tree(ctx, a.g.at, a.w.Working()) {
 		if err != nil {
 			return err
 		}
 		name, child := strings.CutPrefix(ev.Path, dir)
 		id, ok := layout.Unescape(name)
 		switch {
-		case ev.Kind == subtree.Initialized:
+		case ev.Kind == follow.Initialized:
 			a.update(func() { a.known = true })
 		case !child || !ok:
-		case ev.Kind == subtree.Deleted:
+		case ev.Kind == follow.Deleted:
 			a.update(func() { a.parts.Remove(id) })
-		case ev.Kind == subtree.Created || ev.Kind == subtree.Changed:
+		case ev.Kind == follow.Created || ev.Kind == follow.Changed:
 			var p rounds.Part
 			err := a.g.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) (err error) {
 				p, err = a.w.PartFor(ctx, e, string(ev.Data))

@@ -5,20 +5,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/subtree"
+	"github.com/go-menagerie/menagerie/internal/follow"
 )
 
 // Several changes of one member are told as one where they come together, as after a lost connection.
 func TestAViewTellsWhatHasBecomeOfAMember(t *testing.T) {
 	member := func(data string) []Member { return []Member{{"a", []byte(data)}} }
-	type events []subtree.Event
-	made := func(data string) subtree.Event {
-		return subtree.Event{Kind: subtree.Created, Path: "/m/a", Data: []byte(data)}
+	type events []follow.Event
+	made := func(data string) follow.Event {
+		return follow.Event{Kind: follow.Created, Path: "/m/a", Data: []byte(data)}
 	}
-	changed := func(data string) subtree.Event {
-		return subtree.Event{Kind: subtree.Changed, Path: "/m/a", Data: []byte(data)}
+	changed := func(data string) follow.Event {
+		return follow.Event{Kind: follow.Changed, Path: "/m/a", Data: []byte(data)}
 	}
-	gone := subtree.Event{Kind: subtree.Deleted, Path: "/m/a"}
+	gone := follow.Event{Kind: follow.Deleted, Path: "/m/a"}
 	for name, x := range map[string]struct {
 		before, then events
 		told         bool
@@ -37,13 +37,13 @@ func TestAViewTellsWhatHasBecomeOfAMember(t *testing.T) {
 			for _, ev := range x.before {
 				c.heard(ev, "/m/")
 			}
-			_, ok := c.heard(subtree.Event{Kind: subtree.Initialized}, "/m/")
+			_, ok := c.heard(follow.Event{Kind: follow.Initialized}, "/m/")
 			require.True(t, ok)
-			c.heard(subtree.Event{Kind: subtree.Interrupted}, "/m/")
+			c.heard(follow.Event{Kind: follow.Interrupted}, "/m/")
 			for _, ev := range x.then {
 				c.heard(ev, "/m/")
 			}
-			v, told := c.heard(subtree.Event{Kind: subtree.Resumed}, "/m/")
+			v, told := c.heard(follow.Event{Kind: follow.Resumed}, "/m/")
 			require.Equal(t, x.told, told)
 			require.ElementsMatch(t, x.view.Joined, v.Joined)
 			require.ElementsMatch(t, x.view.Left, v.Left)

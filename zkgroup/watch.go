@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-menagerie/menagerie/internal/follow"
 	"github.com/go-menagerie/menagerie/internal/layout"
-	"github.com/go-menagerie/menagerie/internal/subtree"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -37,7 +37,7 @@ func (g *Group) Watch(ctx context.Context) iter.Seq2[View, error] {
 			return
 		}
 		c := newCensus()
-		for ev, err := range subtree.Tree(ctx, g.at, g.members()) {
+		for ev, err := range follow.Tree(ctx, g.at, g.members()) {
 			if err != nil {
 				yield(View{}, g.at.Named("watch", err))
 				return
@@ -60,11 +60,11 @@ type census struct {
 func newCensus() *census { return &census{all: map[string][]byte{}, batch: true, first: true} }
 
 // heard takes an event, and returns a view if one is complete.
-func (c *census) heard(ev subtree.Event, dir string) (View, bool) {
+func (c *census) heard(ev follow.Event, dir string) (View, bool) {
 	switch ev.Kind {
-	case subtree.Interrupted:
+	case follow.Interrupted:
 		c.batch = true
-	case subtree.Initialized, subtree.Resumed:
+	case follow.Initialized, follow.Resumed:
 		c.batch = false
 	default:
 		name, ok := strings.CutPrefix(ev.Path, dir)
@@ -93,18 +93,18 @@ func (c *census) heard(ev subtree.Event, dir string) (View, bool) {
 
 // changed adds an event of a member to the next view. There several changes of a member are one: a member that came and left
 // again does not appear, and one that came or changed appears with its last data.
-func (c *census) changed(kind subtree.Kind, id string, data []byte) {
+func (c *census) changed(kind follow.Kind, id string, data []byte) {
 	joined := drop(&c.next.Joined, id)
 	drop(&c.next.Updated, id)
 	switch {
-	case kind == subtree.Deleted && !joined:
+	case kind == follow.Deleted && !joined:
 		c.next.Left = append(c.next.Left, Member{id, c.all[id]})
-	case kind == subtree.Created, kind == subtree.Changed && joined:
+	case kind == follow.Created, kind == follow.Changed && joined:
 		c.next.Joined = append(c.next.Joined, Member{id, data})
-	case kind == subtree.Changed:
+	case kind == follow.Changed:
 		c.next.Updated = append(c.next.Updated, Member{id, data})
 	}
-	if kind == subtree.Deleted {
+	if kind == follow.Deleted {
 		delete(c.all, id)
 		return
 	}

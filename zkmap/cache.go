@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
-	"github.com/go-menagerie/menagerie/internal/subtree"
+	"github.com/go-menagerie/menagerie/internal/follow"
 	"github.com/go-menagerie/menagerie/internal/table"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -82,13 +82,13 @@ func (c *Cache[K, V]) run(ctx context.Context, loaded chan<- error) {
 			c.unreadable(ctx, ev, err)
 		case ev.Is:
 			c.changed(ev.Key, ch)
-		case ev.Kind == subtree.Initialized:
+		case ev.Kind == follow.Initialized:
 			begun = true
 			c.current()
 			loaded <- nil
-		case ev.Kind == subtree.Resumed:
+		case ev.Kind == follow.Resumed:
 			c.current()
-		case ev.Kind == subtree.Interrupted:
+		case ev.Kind == follow.Interrupted:
 			c.interrupted()
 		}
 	}

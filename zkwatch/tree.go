@@ -6,8 +6,8 @@ import (
 	"iter"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/follow"
 	"github.com/go-menagerie/menagerie/internal/session"
-	"github.com/go-menagerie/menagerie/internal/subtree"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -48,13 +48,13 @@ type Event struct {
 // changed; after a lost connection one for each node. On servers before 3.6 each node costs two.
 type Tree struct {
 	at    *session.Access
-	cache *subtree.Cache
+	cache *follow.Cache
 }
 
 // NewTree names the tree at path, which may be "/". It has no options.
 func NewTree(s *zksync.Session, path string, opts ...zksync.Option) *Tree {
 	at := session.NewViewAccess((*session.Session)(s), path, opts).Without(append([]string{"WithACL", "WithName"}, session.OfHolds...)...)
-	return &Tree{at: at, cache: subtree.NewCache(at, at.Full(path))}
+	return &Tree{at: at, cache: follow.NewCache(at, at.Full(path))}
 }
 
 // made is t, which NewTree has made. Of a zero or nil value it panics.
@@ -94,7 +94,7 @@ func (t *Tree) Changes(ctx context.Context) iter.Seq2[Event, error] {
 				yield(Event{}, t.at.Named("watch", err))
 				return
 			}
-			if ev.Kind > subtree.Initialized {
+			if ev.Kind > follow.Initialized {
 				continue // the ends and beginnings of outages
 			}
 			now := Event{Kind: Kind(ev.Kind), Node: nodeOf(t.at.Local(ev.Path), ev.Data, ev.Stat)} // both packages have the same kinds

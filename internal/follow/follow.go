@@ -97,7 +97,7 @@ func states[T any](ctx context.Context, at *session.Access, path string,
 // in follows the node through one session.
 func (f *follower[T]) in(ctx context.Context, e *zkconn.Epoch) error {
 	if f.begun {
-		if err := Synced(ctx, e, f.path); err != nil {
+		if err := synced(ctx, e, f.path); err != nil {
 			return err
 		}
 	}
@@ -110,7 +110,7 @@ func (f *follower[T]) in(ctx context.Context, e *zkconn.Epoch) error {
 		switch err := f.step(ctx, e); {
 		case err == nil:
 			pace = node.Pace{Free: 2}
-		case !Again(err):
+		case !again(err):
 			return err
 		default:
 			if err := pace.Rest(ctx, e); err != nil {
@@ -141,12 +141,9 @@ func (f *follower[T]) step(ctx context.Context, e *zkconn.Epoch) error {
 	return err
 }
 
-// ErrAgain means that the node is not as expected, or that the connection was lost.
-var ErrAgain = errors.New("look again")
-
-// Again reports whether a read should be made again.
-func Again(err error) bool {
-	return errors.Is(err, ErrAgain) || zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent)
+// again reports whether a read should be made again.
+func again(err error) bool {
+	return errors.Is(err, node.ErrAgain) || zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent)
 }
 
 // look reads the state, and sets the watch for the next one.
@@ -156,24 +153,24 @@ func (f *follower[T]) look(ctx context.Context, e *zkconn.Epoch, notify func(zkc
 		switch _, err = call.Wait(ctx, e); {
 		case err == nil:
 			f.found(e, w)
-			f.absent, err = false, ErrAgain
+			f.absent, err = false, node.ErrAgain
 		case errors.Is(err, zk.ErrNoNode):
 			err = nil
 		default:
 			zkconn.GiveUp(e, w, call)
 			w = nil
 		}
-		return w, state, Over(err)
+		return w, state, over(err)
 	}
 	w, state, err = f.read(ctx, e, notify)
 	if errors.Is(err, zk.ErrNoNode) {
-		f.absent, err = true, ErrAgain
+		f.absent, err = true, node.ErrAgain
 	}
-	return w, state, Over(err)
+	return w, state, over(err)
 }
 
-// Over turns the answer of a server into the error of a session that has ended.
-func Over(err error) error {
+// over turns the answer of a server into the error of a session that has ended.
+func over(err error) error {
 	if errors.Is(err, zk.ErrSessionExpired) {
 		return zkconn.ErrOver
 	}
@@ -206,10 +203,10 @@ func await(ctx context.Context, e *zkconn.Epoch, event <-chan zkconn.Event) (zkc
 	}
 }
 
-// Synced waits until the server has caught up with the leader.
-func Synced(ctx context.Context, e *zkconn.Epoch, path string) error {
+// synced waits until the server has caught up with the leader.
+func synced(ctx context.Context, e *zkconn.Epoch, path string) error {
 	if err := e.Sync(ctx, path); err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return Over(err)
+		return over(err)
 	}
 	return nil
 }

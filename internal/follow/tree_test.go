@@ -1,4 +1,4 @@
-package subtree_test
+package follow_test
 
 import (
 	"context"
@@ -11,30 +11,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/follow"
-	"github.com/go-menagerie/menagerie/internal/session"
-	"github.com/go-menagerie/menagerie/internal/subtree"
 	"github.com/go-menagerie/menagerie/internal/testing/proving"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
-func access(s *zksync.Session) *session.Access {
-	return session.NewAccess[session.Option]((*session.Session)(s), "/f", nil)
-}
-
 func treeOf(ctx context.Context, s *zksync.Session, path string) *proving.Told {
-	return proving.Tells(subtree.Tree(ctx, access(s), path), func(ev subtree.Event) string {
+	return proving.Tells(follow.Tree(ctx, access(s), path), func(ev follow.Event) string {
 		switch ev.Kind {
-		case subtree.Created:
+		case follow.Created:
 			return "+" + ev.Path + "=" + string(ev.Data)
-		case subtree.Changed:
+		case follow.Changed:
 			return "~" + ev.Path + "=" + string(ev.Data)
-		case subtree.Deleted:
+		case follow.Deleted:
 			return "-" + ev.Path
-		case subtree.Initialized:
+		case follow.Initialized:
 			return "initialized"
-		case subtree.Interrupted:
+		case follow.Interrupted:
 			return "interrupted"
 		}
 		return "resumed"
@@ -366,7 +360,7 @@ func watchesAll(path string) func(context.Context, *zkconn.Epoch) error {
 func TestATreeThatIsLeftWhileItReadsLeavesNoWatch(t *testing.T) {
 	for name, leave := range map[string]func(v *proving.Env, s *zksync.Session){
 		"answered": func(v *proving.Env, s *zksync.Session) {
-			for ev := range subtree.Tree(v.T.Context(), access(s), "/f") {
+			for ev := range follow.Tree(v.T.Context(), access(s), "/f") {
 				v.Quiet() // all answers are there
 				if ev.Path == "/f/3" {
 					break
@@ -385,13 +379,13 @@ func TestATreeThatIsLeftWhileItReadsLeavesNoWatch(t *testing.T) {
 			held.Release()
 		},
 		"nothing there": func(v *proving.Env, s *zksync.Session) {
-			for range subtree.Tree(v.T.Context(), access(s), "/absent") {
+			for range follow.Tree(v.T.Context(), access(s), "/absent") {
 				break
 			}
 		},
 		"by a panic": func(v *proving.Env, s *zksync.Session) {
 			defer func() { _ = recover() }()
-			for range subtree.Tree(v.T.Context(), access(s), "/f") {
+			for range follow.Tree(v.T.Context(), access(s), "/f") {
 				v.Quiet()
 				panic("the body's")
 			}

@@ -1,4 +1,4 @@
-package subtree_test
+package follow_test
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/subtree"
+	"github.com/go-menagerie/menagerie/internal/follow"
 	"github.com/go-menagerie/menagerie/internal/testing/proving"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -15,14 +15,14 @@ import (
 func TestACacheHoldsTheTreeAndTellsItsChanges(t *testing.T) {
 	onEachGround(t, func(t *testing.T, v *proving.Env, s *zksync.Session) {
 		v.Server.Load(map[string]string{"/f/a": "1", "/f/b": "2"})
-		c := subtree.NewCache(access(s), "/f")
+		c := follow.NewCache(access(s), "/f")
 		require.NoError(t, c.Start(t.Context()))
 		n, ok := c.Get("/f/a")
 		require.True(t, ok)
 		require.Equal(t, "1", string(n.Data))
 		require.Equal(t, []string{"a", "b"}, c.Children("/f"))
 		require.Zero(t, c.Age())
-		all := proving.Tells(c.Changes(t.Context()), func(ev subtree.Event) string { return strings.Repeat("x", int(ev.Kind)) + ev.Path })
+		all := proving.Tells(c.Changes(t.Context()), func(ev follow.Event) string { return strings.Repeat("x", int(ev.Kind)) + ev.Path })
 		require.Equal(t, []string{"x/f", "x/f/a", "x/f/b", "xxxx/f"}, all.Take(v))
 		v.Server.Delete("/f/a")
 		require.Equal(t, []string{"xxx/f/a"}, all.Take(v))

@@ -1,4 +1,4 @@
-package subtree
+package follow
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
-	"github.com/go-menagerie/menagerie/internal/follow"
 	"github.com/go-menagerie/menagerie/internal/session"
 )
 
@@ -121,12 +120,12 @@ func (c *Cache) Close() {
 }
 
 // Get returns the node at path, a path on the servers, as the cache knows it.
-func (c *Cache) Get(path string) (follow.Node, bool) {
+func (c *Cache) Get(path string) (Node, bool) {
 	c.tree.mu.RLock()
 	defer c.tree.mu.RUnlock()
 	en, _ := c.tree.find(path)
 	if en == nil {
-		return follow.Node{}, false
+		return Node{}, false
 	}
 	return en.node, true
 }

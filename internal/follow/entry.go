@@ -1,10 +1,9 @@
-package subtree
+package follow
 
 import (
 	"errors"
 	"strings"
 
-	"github.com/go-menagerie/menagerie/internal/follow"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -20,7 +19,7 @@ type entry struct {
 	// so it only says whether the children must be listed after a lost connection.
 	listed int64
 
-	node follow.Node // as it was reported last, if the tree keeps that
+	node Node // as it was reported last, if the tree keeps that
 
 	data, children *zkconn.Watch // of a tree without a recursive watch
 }
@@ -113,7 +112,7 @@ func (l *link) looked(path string, c zkconn.Content, w *zkconn.Watch, err error)
 		return nil
 	}
 	if t.keep {
-		en.node = follow.Node(c)
+		en.node = Node(c)
 	}
 	return t.report(Event{Kind: kind, Path: path, Data: c.Data, Stat: c.Stat})
 }

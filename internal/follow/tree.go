@@ -1,4 +1,4 @@
-package subtree
+package follow
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"iter"
 	"sync"
 
-	"github.com/go-menagerie/menagerie/internal/follow"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -42,7 +41,7 @@ type Event struct {
 
 // Tree returns a loop over the changes of the node at path, a path on the servers, and of everything below it. The node need
 // not exist. The loop begins with what is there, parents before their children, and with Initialized. Then it reports the last
-// state of each node that has changed. It waits and ends as [follow.Data] does. It leaves out nodes that the session
+// state of each node that has changed. It waits and ends as [Data] does. It leaves out nodes that the session
 // may not read; in each session timeout it reads up to 64 of them again.
 //
 // At the beginning, on each new connection and at each change a node costs one request, and a node with children one more. Servers
@@ -88,13 +87,10 @@ func below(path, name string) string {
 	return path + "/" + name
 }
 
-// errStopped means that the body of the loop has left it.
-var errStopped = errors.New("the loop was left")
-
 // in follows the tree through one session.
 func (t *tree) in(ctx context.Context, e *zkconn.Epoch) error {
 	if t.sessions++; t.sessions > 1 {
-		if err := follow.Synced(ctx, e, t.path); err != nil {
+		if err := synced(ctx, e, t.path); err != nil {
 			return err
 		}
 	}
@@ -106,12 +102,12 @@ func (t *tree) in(ctx context.Context, e *zkconn.Epoch) error {
 		if t.stopped || ctx.Err() != nil {
 			return err
 		}
-		if follow.Again(err) || errors.Is(err, zkconn.ErrOver) {
+		if again(err) || errors.Is(err, zkconn.ErrOver) {
 			if err := t.interrupt(); err != nil {
 				return err
 			}
 		}
-		if !follow.Again(err) {
+		if !again(err) {
 			return err
 		}
 		if err := pace.Rest(ctx, e); err != nil {
@@ -120,13 +116,13 @@ func (t *tree) in(ctx context.Context, e *zkconn.Epoch) error {
 	}
 }
 
-// attend follows the tree through one connection. The error follow.ErrAgain means that it was lost.
+// attend follows the tree through one connection. The error node.ErrAgain means that it was lost.
 func (t *tree) attend(ctx context.Context, e *zkconn.Epoch) error {
 	l := &link{t: t, e: e, number: e.Connection(), cut: make(chan struct{})}
 	defer l.end()
 	// The watch comes before the reads. So whatever a read does not show has an event after it.
 	if err := l.watch(ctx); err != nil {
-		return follow.Over(err)
+		return over(err)
 	}
 	if t.root == nil {
 		t.jobs.add(job{t.path, read})

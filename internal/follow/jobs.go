@@ -1,4 +1,4 @@
-package subtree
+package follow
 
 import "sync"
 

@@ -1,4 +1,4 @@
-package subtree
+package follow
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/follow"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -125,18 +125,18 @@ func asking[T any](l *link, j job, call *zkconn.Call[T], w *zkconn.Watch, f func
 	}
 }
 
-// handled handles an answer. The error follow.ErrAgain means that the connection was lost.
+// handled handles an answer. The error node.ErrAgain means that the connection was lost.
 func (l *link) handled(a *answer) error {
 	l.t.mu.Lock()
-	err := follow.Over(a.handle())
+	err := over(a.handle())
 	l.t.mu.Unlock()
-	if !follow.Again(err) {
+	if !again(err) {
 		l.refused = l.refused && !a.probe
 		return err
 	}
 	l.t.jobs.add(a.job)
 	if l.e.Connection() != l.number {
-		return follow.ErrAgain
+		return node.ErrAgain
 	}
 	l.refused = true // an answer without a meaning
 	return nil
@@ -166,7 +166,7 @@ func (l *link) next(ctx context.Context) (*answer, error) {
 		l.lookAgain()
 		return nil, nil
 	case <-l.cut:
-		return nil, follow.ErrAgain
+		return nil, node.ErrAgain
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-l.e.Over():
