@@ -13,6 +13,7 @@ import (
 
 // holds are the holds of one lock in this process, with all levels. In those of a Mutex nobody reads.
 type holds struct {
+	monitored
 	wrapped share.DropInLocker // of a *zksync.Mutex or a *zkrwmutex.RWMutex
 	// toRead downgrades a lease of the wrapped lock.
 	toRead func(context.Context, *lease.Lease) (*lease.Lease, error)
@@ -31,8 +32,10 @@ type holds struct {
 }
 
 func newHolds(wrapped share.Monitor, toRead func(context.Context, *lease.Lease) (*lease.Lease, error)) *holds {
-	return &holds{wrapped: wrapped.(share.DropInLocker), toRead: toRead,
+	m := &holds{wrapped: wrapped.(share.DropInLocker), toRead: toRead,
 		reads: make(map[owner]*hold), claims: make(map[owner]chan struct{}), lost: make(map[owner]lostLevels)}
+	m.monitored = share.AsMonitor(monitor{wrapped, m})
+	return m
 }
 
 type lostLevels struct{ writes, reads int }

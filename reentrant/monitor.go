@@ -10,21 +10,8 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-func init() {
-	share.RegisterMonitor(func(lock any) share.Monitor {
-		switch m := lock.(type) {
-		case *Mutex:
-			if m != nil {
-				return monitor{m.holds.wrapped, m.holds}
-			}
-		case *RWMutex:
-			if m != nil {
-				return monitor{m.holds.wrapped, m.holds}
-			}
-		}
-		return nil
-	})
-}
+// monitored makes the locks zksync.Lockers.
+type monitored = share.Monitored
 
 // monitor is a condition's view of a reentrant lock: that of the wrapped lock, with levels.
 type monitor struct {

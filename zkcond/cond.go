@@ -39,10 +39,10 @@ type Cond struct {
 // below it. l is a *zksync.Mutex, a *zkrwmutex.RWMutex (its writers may wait), or a lock of
 // package reentrant. The options are zksync.WithACL and zksync.WithName. New does no I/O. The first call
 // reports another kind of lock, a malformed path, or a nil session of the lock as zksync.ErrMisuse.
-func New(l sync.Locker, path string, opts ...zksync.Option) *Cond {
+func New(l zksync.Locker, path string, opts ...zksync.Option) *Cond {
 	c := &Cond{L: l, path: path, lock: share.MonitorOf(l)}
 	if c.lock == nil {
-		c.misuse = fmt.Errorf("%w: a condition of a %T; it needs a lock of this module", zksync.ErrMisuse, l)
+		c.misuse = fmt.Errorf("%w: a condition of a nil lock", zksync.ErrMisuse)
 		return c
 	}
 	c.at = session.NewAccess(c.lock.Session(), path, opts).Of(layout.Cond)

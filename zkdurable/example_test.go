@@ -25,7 +25,7 @@ func ExampleMutex() {
 	dying, s := connect(), connect()
 	defer s.Close()
 
-	h, err := zkdurable.NewMutex(dying, "/imports/customers").LockContext(ctx, "import of monday")
+	h, err := zkdurable.NewMutex(dying, "/imports/customers").Lock(ctx, "import of monday")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -34,7 +34,7 @@ func ExampleMutex() {
 	dying.Close()
 
 	m := zkdurable.NewMutex(s, "/imports/customers")
-	_, err = m.TryLockContext(ctx, "import of tuesday")
+	_, err = m.TryLock(ctx, "import of tuesday")
 	fmt.Println(errors.Is(err, zksync.ErrNotAcquired))
 	h, err = m.Resume(ctx, "import of monday")
 	if err != nil {
@@ -64,7 +64,7 @@ func ExampleHold() {
 	defer s.Close()
 
 	m := zkdurable.NewMutex(s, "/jobs/invoices")
-	h, err := m.LockContext(ctx, "invoices of june")
+	h, err := m.Lock(ctx, "invoices of june")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -95,7 +95,7 @@ func ExampleHolder() {
 	defer s.Close()
 
 	m := zkdurable.NewMutex(s, "/jobs/invoices")
-	h, err := m.LockContext(ctx, "invoices of june")
+	h, err := m.Lock(ctx, "invoices of june")
 	if err != nil {
 		fmt.Println(err)
 		return

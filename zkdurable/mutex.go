@@ -60,20 +60,20 @@ func (m *Mutex) writers() string              { return m.terms.Base + "/writers"
 func (m *Mutex) holdNode(t node.Token) string { return m.terms.Base + "/hold-" + t.String() }
 func (m *Mutex) openNode(t node.Token) string { return m.terms.Base + "/open-" + t.String() }
 
-// LockContext waits until the lock is free, and takes it for the owner. The hold outlives ctx, the session and the process.
+// Lock waits until the lock is free, and takes it for the owner. The hold outlives ctx, the session and the process.
 // Waiters are granted in the order in which the servers queued them. If ctx ends, a lock that was granted at that instant is
 // given back.
 //
 // If the owner holds the lock, or the name is empty, longer than 1 KB or not UTF-8, the error is zksync.ErrMisuse. [Mutex.Resume]
 // continues a hold that the owner has, also one that was granted just when its process died or closed its session.
-func (m *Mutex) LockContext(ctx context.Context, owner string) (*Hold, error) {
+func (m *Mutex) Lock(ctx context.Context, owner string) (*Hold, error) {
 	a := &acquisition{attempt: attempt{m: m.made(), owner: owner}}
 	return a.obtain(ctx, "lock", a.run)
 }
 
-// TryLockContext takes the lock for the owner if it is free and has no waiters. Otherwise it fails with zksync.ErrNotAcquired,
+// TryLock takes the lock for the owner if it is free and has no waiters. Otherwise it fails with zksync.ErrNotAcquired,
 // or with zksync.ErrMisuse if the owner holds it. It costs two requests if the lock is held, and six if it takes it.
-func (m *Mutex) TryLockContext(ctx context.Context, owner string) (*Hold, error) {
+func (m *Mutex) TryLock(ctx context.Context, owner string) (*Hold, error) {
 	a := &acquisition{attempt: attempt{m: m.made(), owner: owner}, try: true}
 	return a.obtain(ctx, "try-lock", a.run)
 }

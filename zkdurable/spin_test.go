@@ -22,11 +22,11 @@ func TestServersThatAlwaysAnswerTheSameAreNotAskedInASpin(t *testing.T) {
 		call func(ctx context.Context, m *zkdurable.Mutex, h *zkdurable.Hold) error
 	}{
 		"the base node does not exist, though it was made": {zktest.GetData, noNode, func(ctx context.Context, m *zkdurable.Mutex, _ *zkdurable.Hold) error {
-			_, err := m.LockContext(ctx, "b")
+			_, err := m.Lock(ctx, "b")
 			return err
 		}},
 		"the hold's node does not exist, though it lasts": {zktest.SetWatches, noNode, func(ctx context.Context, m *zkdurable.Mutex, _ *zkdurable.Hold) error {
-			_, err := m.LockContext(ctx, "b")
+			_, err := m.Lock(ctx, "b")
 			return err
 		}},
 		"no such directory, though it was made": {zktest.Multi, noNode, func(ctx context.Context, _ *zkdurable.Mutex, h *zkdurable.Hold) error {
@@ -40,7 +40,7 @@ func TestServersThatAlwaysAnswerTheSameAreNotAskedInASpin(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Run(t)
 				m := zkdurable.NewMutex(srv.Session(t), "/durable")
-				h, err := zkdurable.NewMutex(srv.Session(t, zksync.WithName("holder")), "/durable").LockContext(t.Context(), "a")
+				h, err := zkdurable.NewMutex(srv.Session(t, zksync.WithName("holder")), "/durable").Lock(t.Context(), "a")
 				require.NoError(t, err)
 				weather.AsksWithPauses(t, srv, c.op, c.code, func(ctx context.Context) error { return c.call(ctx, m, h) })
 			})

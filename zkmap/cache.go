@@ -239,10 +239,11 @@ func (c *Cache[K, V]) Changes() iter.Seq[Change[K, V]] {
 }
 
 // Close ends the copy, which stays as it is, and the loops over its changes. It waits until nothing is read any more.
-// Further calls have no effect.
-func (c *Cache[K, V]) Close() {
+// Further calls have no effect. It returns nil.
+func (c *Cache[K, V]) Close() error {
 	c.stop()
 	<-c.over
+	return nil
 }
 
 // feed is what a loop over the changes has yet to give: the last state of each key, in the order of the first change.

@@ -83,8 +83,8 @@ func (o *Once) value(ctx context.Context, f func(context.Context) ([]byte, error
 	return r.Value, nil
 }
 
-// Done reports whether a result is kept. It costs one request, none if this object knows the result.
-func (o *Once) Done(ctx context.Context) (bool, error) {
+// IsDone reports whether a result is kept. It costs one request, none if this object knows the result.
+func (o *Once) IsDone(ctx context.Context) (bool, error) {
 	r, err := o.made().kept(ctx)
 	return r != nil, o.at.Named("once", err)
 }

@@ -22,7 +22,7 @@ func ExampleQueue() {
 	defer s.Close()
 
 	mails := zkqueue.New[string](s, "/queues/mails")
-	fmt.Println(mails.Put(ctx, "second"), mails.PutPriority(ctx, "first", -1), mails.PutAfter(ctx, "later", time.Hour))
+	fmt.Println(mails.Put(ctx, "second"), mails.Put(ctx, "first", zkqueue.WithPriority(-1)), mails.Put(ctx, "later", zkqueue.WithDelay(time.Hour)))
 	for range 2 {
 		fmt.Println(mails.Take(ctx)) // another process does that
 	}

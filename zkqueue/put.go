@@ -14,35 +14,40 @@ import (
 // Put adds v at the end of the queue, exactly once. In a bounded queue it waits for room; waiting calls get room in the order
 // in which they came. After an error v was not put, unless the error satisfies zksync.Ambiguous: then v may be in the queue
 // now or later. It costs one request; in a bounded queue more if others put at the same time, or if there is no room.
-func (q *Queue[T]) Put(ctx context.Context, v T) error {
-	_, err := q.made().put(ctx, "put", v, place{wait: true})
+func (q *Queue[T]) Put(ctx context.Context, v T, opts ...PutOption) error {
+	_, err := q.made().put(ctx, "put", v, placeOf(true, opts))
 	return err
 }
 
 // Offer is Put, but returns false if the queue is full, or has no room besides the elements of waiting calls: then v was not
 // put. In a queue without a bound it always returns true, or an error.
-func (q *Queue[T]) Offer(ctx context.Context, v T) (bool, error) {
-	return q.made().put(ctx, "offer", v, place{})
+func (q *Queue[T]) Offer(ctx context.Context, v T, opts ...PutOption) (bool, error) {
+	return q.made().put(ctx, "offer", v, placeOf(false, opts))
 }
 
-// PutAfter is Put of an element that is not delivered until d after the call began, by the clock of the servers' leader.
-// Then the element has the place of the moment when it was put. It costs one request more than Put, for the time.
-func (q *Queue[T]) PutAfter(ctx context.Context, v T, d time.Duration) error {
-	_, err := q.made().put(ctx, "put-after", v, place{wait: true, delay: max(d, 0)})
-	return err
-}
+// PutOption changes where, or when, an element is delivered.
+type PutOption func(*place)
 
-// PutPriority is Put of an element with a priority: smaller ones are delivered first. Put gives the priority 0.
-func (q *Queue[T]) PutPriority(ctx context.Context, v T, priority int) error {
-	_, err := q.made().put(ctx, "put-priority", v, place{wait: true, priority: priority})
-	return err
-}
+// WithDelay holds the element back until d after the call began, by the clock of the servers' leader.
+// Then it has the place of the moment when it was put. It costs one request more, for the time.
+func WithDelay(d time.Duration) PutOption { return func(p *place) { p.delay = max(d, 0) } }
+
+// WithPriority sets the element's priority: smaller ones are delivered first. The default is 0.
+func WithPriority(n int) PutOption { return func(p *place) { p.priority = n } }
 
 // place is where, when and how an element is put.
 type place struct {
 	wait     bool // for room
 	priority int
 	delay    time.Duration
+}
+
+func placeOf(wait bool, opts []PutOption) place {
+	p := place{wait: wait}
+	for _, o := range opts {
+		o(&p)
+	}
+	return p
 }
 
 func (q *Queue[T]) put(ctx context.Context, op string, v T, p place) (done bool, err error) {

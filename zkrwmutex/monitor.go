@@ -5,15 +5,8 @@ import (
 	"github.com/go-menagerie/menagerie/internal/share"
 )
 
-func init() {
-	share.RegisterMonitor(func(lock any) share.Monitor {
-		if rw, ok := lock.(*RWMutex); ok && rw != nil {
-			write := share.MonitorOf(rw.write).(share.DropInLocker)
-			return monitor{write, rw}
-		}
-		return nil
-	})
-}
+// monitored makes the lock a zksync.Locker.
+type monitored = share.Monitored
 
 // monitor is a condition's view of the lock: that of its write lock, because readers hold together and
 // cannot wait for a change. It implements share.DropInLocker.

@@ -27,6 +27,7 @@ import (
 // and RLocker are those of sync.RWMutex. LockContext, RLockContext, their Try forms and Downgrade return a
 // [zksync.Lease]; Do and RDo pass one to their functions. It is safe for use by many goroutines.
 type RWMutex struct {
+	monitored
 	path  string
 	write *zksync.Mutex
 	read  *share.Readers
@@ -43,7 +44,9 @@ type RWMutex struct {
 func New(s *zksync.Session, path string, opts ...zksync.Option) *RWMutex {
 	at := session.NewAccess((*session.Session)(s), path, opts)
 	write := share.NewCohort(at, queue.KindWrite)
-	return &RWMutex{path: path, s: s, write: (*zksync.Mutex)(write), read: share.NewReaders(write)}
+	rw := &RWMutex{path: path, s: s, write: (*zksync.Mutex)(write), read: share.NewReaders(write)}
+	rw.monitored = share.AsMonitor(monitor{share.MonitorOf(rw.write).(share.DropInLocker), rw})
+	return rw
 }
 
 // made is rw, which New has made. Of a zero or nil value it panics.

@@ -2,11 +2,10 @@ package zksync
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
-	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/share"
@@ -37,26 +36,10 @@ func (m *Mutex) cohort() *share.Cohort {
 
 func (m *Mutex) at() *session.Access { return m.cohort().At() }
 
-func init() {
-	share.RegisterMonitor(func(lock any) share.Monitor {
-		if m, ok := lock.(*Mutex); ok && m != nil {
-			return monitor{m.cohort().Monitor(), m}
-		}
-		return nil
-	})
-}
-
-// monitor implements share.DropInLocker.
-type monitor struct {
-	share.Monitor
-	m *Mutex
-}
-
-func (m monitor) DropIn(_, try bool) (l *lease.Lease, ok bool) {
-	if try {
-		return m.m.tryDropIn()
-	}
-	return m.m.lockDropIn(), true
+// Locker is a lock of this module: a [Mutex], a zkrwmutex.RWMutex, or a lock of package reentrant. A condition (zkcond) takes one.
+type Locker interface {
+	sync.Locker
+	share.Lock
 }
 
 // NewMutex names a lock by the path of its directory. The directory is created when it is first
@@ -74,36 +57,15 @@ func NewMutex(s *Session, path string, opts ...Option) *Mutex {
 //
 // If the hold is lost, other processes may lock. Goroutines of this process that use m cannot lock it
 // until Unlock. [Mutex.Lease] tells of the loss.
-func (m *Mutex) Lock() { m.lockDropIn() }
-
-// lockDropIn is Lock. It returns the lease, which [Mutex.Lease] does not find if Close of the session has ended it.
-func (m *Mutex) lockDropIn() *lease.Lease {
-	call := m.at().Call()
-	l, err := m.lock(context.Background(), true)
-	call.End(err)
-	return l.inner()
-}
+func (m *Mutex) Lock() { m.cohort().LockDropIn() }
 
 // TryLock locks m if no other holds or waits for it, and reports whether it did. It
 // blocks for the servers' answers, at most a third of the session timeout. It reports false at once without a
 // connection, when m is locked in this process, and if the session is closed meanwhile. It panics like Lock. It costs two requests if it
 // fails, up to four if it succeeds.
 func (m *Mutex) TryLock() bool {
-	_, ok := m.tryDropIn()
+	_, ok := m.cohort().TryDropIn()
 	return ok
-}
-
-// tryDropIn is TryLock. It returns the lease, like lockDropIn.
-func (m *Mutex) tryDropIn() (l *lease.Lease, ok bool) {
-	if m.at().Misuse() != nil {
-		panic(m.wrap("try-lock", m.at().Misuse()))
-	}
-	ok = m.at().Session.Briefly(func(ctx context.Context) error {
-		got, err := m.tryLock(ctx, true)
-		l = got.inner()
-		return err
-	})
-	return l, ok
 }
 
 // Unlock unlocks m. As with sync.Mutex, any goroutine may unlock. It blocks like [Lease.Unlock].
@@ -182,13 +144,7 @@ func (m *Mutex) Contenders(ctx context.Context) ([]Contender, error) {
 	return Contenders(ctx, (*Session)(m.at().Session), m.at().Path)
 }
 
-func (m *Mutex) wrap(op string, err error) error {
-	var e *Error
-	if errors.As(err, &e) {
-		return err
-	}
-	return &Error{Op: op, Path: m.at().Path, Err: err}
-}
+func (m *Mutex) wrap(op string, err error) error { return m.at().Named(op, err) }
 
 // String names the mutex for messages.
 func (m *Mutex) String() string { return fmt.Sprintf("mutex %s", errs.ShowPath(m.at().Path)) }

@@ -72,7 +72,10 @@ func (t *Tree) Start(ctx context.Context) error {
 }
 
 // Close ends the tree, and waits for its goroutine. The copy can still be read. Loops over its changes end.
-func (t *Tree) Close() { t.made().cache.Close() }
+func (t *Tree) Close() error {
+	t.made().cache.Close()
+	return nil
+}
 
 // Get returns the node at path, and whether the copy has it. It does not block. The data must not be modified.
 func (t *Tree) Get(path string) (Node, bool) {

@@ -131,9 +131,9 @@ func take(ctx context.Context, m *zkdurable.Mutex, o holdOptions) (*zkdurable.Ho
 		return m.Resume(ctx, o.owner)
 	}
 	if o.try {
-		return m.TryLockContext(ctx, o.owner)
+		return m.TryLock(ctx, o.owner)
 	}
-	return m.LockContext(ctx, o.owner)
+	return m.Lock(ctx, o.owner)
 }
 
 // runHeld runs CMD, and frees the lock if CMD succeeds.

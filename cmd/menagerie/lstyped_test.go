@@ -63,7 +63,7 @@ func TestTheNewerTypesAreToldByTheirNames(t *testing.T) {
 		_ = c.Run(ctx)
 	})
 	s.says(t, "/r/cron", "/r/cron: schedule, 1 job; sweep (@every 1s), ran at ")
-	hold, err := zkdurable.NewMutex(z, "/r/durable").LockContext(ctx, "release-42")
+	hold, err := zkdurable.NewMutex(z, "/r/durable").Lock(ctx, "release-42")
 	require.NoError(t, err)
 	require.NoError(t, hold.SetNote(ctx, "see 1234"))
 	s.says(t, "/r/durable", "/r/durable: durable lock, held by release-42 for ", ", open in ", "(see 1234)")

@@ -148,18 +148,14 @@ Exit codes:
 func (a *app) runPut(ctx context.Context, o queueOptions, value []byte) error {
 	return a.waiting(ctx, o.lockOptions, "queue put", func(w *vigil) error {
 		q := o.queue(w.s)
-		var err error
-		switch ok := true; {
-		case o.try:
-			if ok, err = q.Offer(w.ctx, value); err == nil && !ok {
-				return exitWith(exitNotObtained, "%s is full", o.path)
-			}
-		case o.delay > 0:
-			err = q.PutAfter(w.ctx, value, o.delay)
-		case o.priority != 0:
-			err = q.PutPriority(w.ctx, value, o.priority)
-		default:
-			err = q.Put(w.ctx, value)
+		ok, err := true, error(nil)
+		if place := []zkqueue.PutOption{zkqueue.WithDelay(o.delay), zkqueue.WithPriority(o.priority)}; o.try {
+			ok, err = q.Offer(w.ctx, value, place...)
+		} else {
+			err = q.Put(w.ctx, value, place...)
+		}
+		if err == nil && !ok {
+			return exitWith(exitNotObtained, "%s is full", o.path)
 		}
 		if zksync.Ambiguous(err) {
 			return failure("no answer from %s: the element may be in %s now, or get there: %s", a.target(), o.path, forPeople(err))

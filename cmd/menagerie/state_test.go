@@ -117,7 +117,7 @@ func TestLsPrintsTheStateOfEveryType(t *testing.T) {
 		{"/s/queue", "1 of at most 2", "elements", 2, 0, func(ctx context.Context) error { return queue.Put(ctx, "a") }, stater(queue.State)},
 		{"/s/group", "1 member", "members", -1, 1, func(ctx context.Context) error { _, err := group.Join(ctx, zkgroup.Member{ID: "web/1"}); return err }, stater(group.State)},
 		{"/s/cron", "sweep (@every 1h0m0s)", "schedule", -1, 1, cron.Run, stater(cron.State)},
-		{"/s/durable", "held by release-42", "held", -1, 1, func(ctx context.Context) error { _, err := durable.LockContext(ctx, "release-42"); return err }, stater(durable.State)},
+		{"/s/durable", "held by release-42", "held", -1, 1, func(ctx context.Context) error { _, err := durable.Lock(ctx, "release-42"); return err }, stater(durable.State)},
 	} {
 		t.Run(c.path[3:], func(t *testing.T) {
 			if c.use != nil {

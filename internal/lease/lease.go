@@ -34,7 +34,8 @@ type Lease struct {
 
 	mu     sync.Mutex
 	err    error
-	ctx    context.Context         // the acquiring one, for its values; once somebody has asked, that of Context
+	asked  context.Context         // the acquiring one, for its values
+	ctx    context.Context         // that of Context; nil until somebody has asked
 	cancel context.CancelCauseFunc // nil until somebody has asked
 
 	subleases Set // those that have not ended
@@ -56,7 +57,7 @@ type Grantor interface {
 // New makes a lease that is yet to be granted. Nobody may use it before Grant. The lease keeps the values
 // of the acquiring context, but does not end with it: that context bounds only the wait.
 func New(ctx context.Context, grantor Grantor, at *session.Access, dropIn bool) *Lease {
-	return &Lease{access: at, grantor: grantor, dropIn: dropIn, ctx: ctx}
+	return &Lease{access: at, grantor: grantor, dropIn: dropIn, asked: ctx}
 }
 
 // Grant makes l the lease of a grant. It is called once.
@@ -123,7 +124,7 @@ func (l *Lease) Lifetime() context.Context {
 	defer l.mu.Unlock()
 	if l.cancel == nil {
 		// It is made here and not at the grant: most holds are short, and nobody asks for it.
-		l.ctx, l.cancel = context.WithCancelCause(With(context.WithoutCancel(l.ctx), l))
+		l.ctx, l.cancel = context.WithCancelCause((*values)(l))
 		if l.err != nil {
 			l.cancel(l.err)
 		}
@@ -359,15 +360,26 @@ func (l *Lease) Under(ctx context.Context) (under context.Context, end func()) {
 
 // Bind is Under without a watch of the node: see [Lease.Lifetime].
 func (l *Lease) Bind(ctx context.Context) (bound context.Context, end func()) {
-	ctx, cancel := context.WithCancelCause(With(ctx, l))
+	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, key{}, l))
 	stop := context.AfterFunc(l.Lifetime(), func() { cancel(l.Err()) })
 	return ctx, func() { stop(); cancel(nil) }
 }
 
 type key struct{}
 
-// With returns ctx with l as its lease.
-func With(ctx context.Context, l *Lease) context.Context { return context.WithValue(ctx, key{}, l) }
+// values is a context that never ends, with the lease and the values of the acquiring context.
+type values Lease
+
+func (*values) Deadline() (deadline time.Time, ok bool) { return }
+func (*values) Done() <-chan struct{}                   { return nil }
+func (*values) Err() error                              { return nil }
+
+func (v *values) Value(k any) any {
+	if k == (key{}) {
+		return (*Lease)(v)
+	}
+	return v.asked.Value(k)
+}
 
 // From is the lease of ctx, nil if it has none.
 func From(ctx context.Context) *Lease {

@@ -36,7 +36,7 @@ func (l *Lease) Move(ctx context.Context, outer *Lease) *Lease {
 func Sub(ctx context.Context, outer *Lease, unlock func()) *Lease {
 	l := &Lease{
 		access: outer.access, grantor: outer.grantor, ticket: outer.ticket, token: outer.token, since: time.Now(),
-		sublease: &sublease{outer: outer, unlock: unlock}, ctx: ctx,
+		sublease: &sublease{outer: outer, unlock: unlock}, asked: ctx,
 	}
 	outer.mu.Lock()
 	// Under outer.mu: either outer has ended already, or its end finds l in subleases.

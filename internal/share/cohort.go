@@ -21,6 +21,7 @@ import (
 // all that wait. The idea to hand a global lock over locally within a bound
 // comes from cohort locks (Dice, Marathe, Shavit: Lock Cohorting, 2012).
 type Cohort struct {
+	monitored
 	side
 
 	mu      sync.Mutex
@@ -52,7 +53,9 @@ type grant struct {
 func NewCohort(at *session.Access, kind queue.Kind) *Cohort {
 	q := at.Queue("", kind)
 	q.Says = true
-	return &Cohort{side: side{at: at, q: q}}
+	c := &Cohort{side: side{at: at, q: q}}
+	c.as = monitor{c}
+	return c
 }
 
 // Part says that the lock is a part of another object, whose path is above. So nothing else can be at the path of the lock.

@@ -1,6 +1,7 @@
 package share
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 
@@ -88,4 +89,24 @@ func (d *dropIns) keepsOut(kind queue.Kind, l *lease.Lease) bool {
 		n-- // its own
 	}
 	return n > 0
+}
+
+// LockDropIn is Acquire for the form without leases: it panics where that returns an error.
+func (c *Cohort) LockDropIn() *lease.Lease {
+	call := c.at.Call()
+	l, err := c.Acquire(context.Background(), true)
+	call.End(c.at.Named("lock", err))
+	return l
+}
+
+// TryDropIn is Try for the form without leases.
+func (c *Cohort) TryDropIn() (l *lease.Lease, ok bool) {
+	if err := c.at.Misuse(); err != nil {
+		panic(c.at.Named("try-lock", err))
+	}
+	ok = c.at.Session.Briefly(func(ctx context.Context) (err error) {
+		l, err = c.Try(ctx, true)
+		return err
+	})
+	return l, ok
 }

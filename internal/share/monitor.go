@@ -3,6 +3,8 @@ package share
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
@@ -48,27 +50,40 @@ type DropInLocker interface {
 	DropIn(read, try bool) (l *lease.Lease, ok bool)
 }
 
-// monitors find out what kind of lock a value is, by its type. Only init functions add to
-// it. A condition is made of any lock, and must not import the packages of all of them.
-var monitors []func(lock any) Monitor
-
-// RegisterMonitor makes MonitorOf call of, which returns nil for a value that is no lock of its package.
-func RegisterMonitor(of func(lock any) Monitor) { monitors = append(monitors, of) }
-
-// MonitorOf returns the Monitor of a lock; nil if it has none.
-func MonitorOf(lock any) Monitor {
-	for _, of := range monitors {
-		if m := of(lock); m != nil {
-			return m
-		}
-	}
-	return nil
+// Lock is a lock of this module: what embeds a Monitored.
+type Lock interface {
+	sync.Locker
+	monitor() Monitor
 }
 
-// Monitor is the lock as a condition sees it.
-func (c *Cohort) Monitor() Monitor { return monitor{c} }
+// Monitored makes the type that embeds it a [Lock].
+type Monitored struct{ as Monitor }
 
+// monitored is embedded, so that the field is not exported.
+type monitored = Monitored
+
+// AsMonitor is a Monitored with this Monitor.
+func AsMonitor(m Monitor) Monitored { return Monitored{m} }
+
+func (m *Monitored) monitor() Monitor { return m.as }
+
+// MonitorOf returns the Monitor of a lock; nil for nil, and for a lock that its constructor has not made.
+func MonitorOf(l Lock) Monitor {
+	if v := reflect.ValueOf(l); !v.IsValid() || v.IsNil() {
+		return nil
+	}
+	return l.monitor()
+}
+
+// monitor is a Cohort as a condition, and a reentrant lock, sees it.
 type monitor struct{ c *Cohort }
+
+func (m monitor) DropIn(_, try bool) (*lease.Lease, bool) {
+	if try {
+		return m.c.TryDropIn()
+	}
+	return m.c.LockDropIn(), true
+}
 
 func (m monitor) Misuse() error             { return m.c.at.Misuse() }
 func (m monitor) Session() *session.Session { return m.c.at.Session }

@@ -103,7 +103,7 @@ func (w *world) wait(p *person) {
 	at := fmt.Sprintf("%s/%s-%d", w.dir, p.name, w.came)
 	r := queue.Replacement{Dir: w.dir, Node: at, ACL: zk.WorldACL(zk.PermAll)}
 	w.start(p, "wait", func(ctx context.Context) (*lease.Lease, error) {
-		_, kept, err := p.c.Monitor().Suspend(ctx, p.lease, r)
+		_, kept, err := p.c.monitor().Suspend(ctx, p.lease, r)
 		return kept, err
 	})
 }

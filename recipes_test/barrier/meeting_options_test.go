@@ -62,7 +62,7 @@ func TestWhatRunsOnceRefusesOptionsOfHoldsThatMeanNothingThere(t *testing.T) {
 		s, ctx := zktest.Run(t).Session(t), t.Context()
 		require.ErrorContains(t, zkonce.New(s, "/once", zksync.WithLinger(time.Second)).Reset(ctx), "WithLinger does not belong")
 		require.ErrorContains(t, zkonce.New(s, "/once", zksync.WithAsyncUnlock()).Reset(ctx), "WithAsyncUnlock does not belong")
-		_, err := zkonce.New(s, "/once", zksync.WithLinger(time.Second)).Done(ctx)
+		_, err := zkonce.New(s, "/once", zksync.WithLinger(time.Second)).IsDone(ctx)
 		require.ErrorIs(t, err, zksync.ErrMisuse)
 		for _, o := range []zksync.Option{zksync.WithHandover(1), zksync.WithLinger(time.Second), zksync.WithAsyncUnlock()} {
 			_, err, _ := zkflight.New[int](s, "/flight", o).Do(ctx, "k", func(context.Context) (int, error) { return 1, nil })

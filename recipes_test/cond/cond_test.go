@@ -2,7 +2,6 @@ package cond_test
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -190,7 +189,7 @@ func TestMisuseOfAConditionIsReportedByTheFirstCall(t *testing.T) {
 		m := zksync.NewMutex(v.Session(), proving.LockPath)
 		for _, c := range []*zkcond.Cond{
 			zkcond.New(m, "a"), zkcond.New(m, proving.LockPath), zkcond.New(m, proving.LockPath+"/cond"),
-			zkcond.New(new(sync.Mutex), proving.CondPath), zkcond.New(nil, proving.CondPath),
+			zkcond.New((*zksync.Mutex)(nil), proving.CondPath), zkcond.New(nil, proving.CondPath),
 			zkcond.New(zksync.NewMutex(nil, proving.LockPath), proving.CondPath),
 		} {
 			_, err := c.WaitContext(context.Background(), nil)

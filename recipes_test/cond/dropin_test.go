@@ -17,8 +17,7 @@ import (
 // dropIn is a lock that is locked with Lock, and whose lease bounds a wait: Java's
 // await(time, unit).
 type dropIn interface {
-	Lock()
-	Unlock()
+	zksync.Locker
 	Lease() *zksync.Lease
 }
 

@@ -3,7 +3,6 @@ package cond_test
 import (
 	"context"
 	"path"
-	"sync"
 	"testing"
 	"time"
 
@@ -47,7 +46,7 @@ func TestAcceptance113AWaitWhoseSecondEntryIsMadeTwiceKeepsItsDeadline(t *testin
 // All of its levels were given back while it waited, so it gives the lock back that it has locked again.
 func TestAcceptance113AWaitThatHasNoLevelLeftKeepsItsDeadline(t *testing.T) {
 	type locker interface {
-		sync.Locker
+		zksync.Locker
 		LockContext(ctx context.Context) (*zksync.Lease, error)
 	}
 	locks := map[string]func(v *proving.Env) locker{

@@ -2,7 +2,6 @@ package cond_test
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -33,7 +32,7 @@ func (r *onRelease) Release(context.Context, zksync.ReleaseData) {
 
 // leased is what the locks that have conditions have in common.
 type leased interface {
-	sync.Locker
+	zksync.Locker
 	TryLock() bool
 	Lease() *zksync.Lease
 	LockContext(context.Context) (*zksync.Lease, error)

@@ -15,7 +15,7 @@ import (
 func TestAHoldIsLeftToOthersWheneverItsSessionIsClosed(t *testing.T) {
 	for what, use := range map[string]func(*proving.Env, *zkdurable.Mutex, int64) error{
 		"lock": func(v *proving.Env, m *zkdurable.Mutex, _ int64) error {
-			h, err := m.LockContext(ctx, "a")
+			h, err := m.Lock(ctx, "a")
 			if err == nil {
 				err = h.Unlock(ctx)
 			}

@@ -26,7 +26,7 @@ func TestTheRequestsOfADurableLock(t *testing.T) {
 		h = locks(v, a, "a")
 		v.Costs(3, func() { holder(v, b) })
 		v.Costs(2, func() {
-			_, err := b.TryLockContext(ctx, "b")
+			_, err := b.TryLock(ctx, "b")
 			require.ErrorIs(t, err, zksync.ErrNotAcquired)
 		})
 		var w1, w2 *attempt
@@ -48,7 +48,7 @@ func TestTheRequestsOfADurableLock(t *testing.T) {
 		}, "four, and one to wait for the end of the hold")
 		require.NoError(t, h.Unlock(ctx))
 		v.Costs(6+1, func() {
-			_, err := b.TryLockContext(ctx, "f")
+			_, err := b.TryLock(ctx, "f")
 			require.NoError(t, err)
 		})
 	})

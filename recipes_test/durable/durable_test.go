@@ -36,7 +36,7 @@ func locks(v *proving.Env, m *zkdurable.Mutex, owner string) *zkdurable.Hold {
 	v.T.Helper()
 	limited, cancel := context.WithTimeout(ctx, v.Patience())
 	defer cancel()
-	h, err := m.LockContext(limited, owner)
+	h, err := m.Lock(limited, owner)
 	require.NoError(v.T, err)
 	return h
 }
@@ -50,7 +50,7 @@ type attempt struct {
 func begins(ctx context.Context, m *zkdurable.Mutex, owner string) *attempt {
 	a := &attempt{}
 	a.Attempt = proving.Waits(ctx, func(ctx context.Context) (err error) {
-		a.hold, err = m.LockContext(ctx, owner)
+		a.hold, err = m.Lock(ctx, owner)
 		return err
 	})
 	return a
@@ -169,7 +169,7 @@ func TestADurableLockIsGrantedInTheOrderOfTheQueue(t *testing.T) {
 		for i, m := range ms[1:] {
 			as = append(as, queued(v, m, fmt.Sprint(i+1), i))
 		}
-		_, err := ms[0].TryLockContext(ctx, "other")
+		_, err := ms[0].TryLock(ctx, "other")
 		require.ErrorIs(t, err, zksync.ErrNotAcquired)
 		for i, a := range as {
 			require.True(t, a.Pending())
@@ -185,7 +185,7 @@ func TestADurableLockIsGrantedInTheOrderOfTheQueue(t *testing.T) {
 		}
 		require.NoError(t, h.Unlock(ctx))
 		require.Equal(t, zkdurable.Holder{}, holder(v, ms[0]))
-		h, err = ms[2].TryLockContext(ctx, "other")
+		h, err = ms[2].TryLock(ctx, "other")
 		require.NoError(t, err)
 		require.NoError(t, h.Unlock(ctx))
 		v.NothingLeft(base, "queue", "writers")
@@ -202,10 +202,10 @@ func TestTheOwnerOfADurableLockResumesIt(t *testing.T) {
 		h = granted(v, first)
 		require.ErrorIs(t, v.Failed(second.Attempt), zksync.ErrMisuse, "it came when the owner did not hold")
 		for _, m := range ms {
-			_, err := m.LockContext(ctx, "a")
+			_, err := m.Lock(ctx, "a")
 			require.ErrorIs(t, err, zksync.ErrMisuse)
 			require.ErrorContains(t, err, "Resume")
-			_, err = m.TryLockContext(ctx, "a")
+			_, err = m.TryLock(ctx, "a")
 			require.ErrorIs(t, err, zksync.ErrMisuse)
 		}
 		require.NoError(t, h.Unlock(ctx))
@@ -216,7 +216,7 @@ func TestADurableLockRefusesMisuse(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		m := mutexes(v, 1)[0]
 		for _, owner := range []string{"", strings.Repeat("x", 1<<10+1), "\xff"} {
-			_, err := m.LockContext(ctx, owner)
+			_, err := m.Lock(ctx, owner)
 			require.ErrorIs(t, err, zksync.ErrMisuse)
 			_, err = m.Resume(ctx, owner)
 			require.ErrorIs(t, err, zksync.ErrMisuse)

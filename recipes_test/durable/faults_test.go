@@ -23,7 +23,7 @@ func play(v *proving.Env, name string, ms []*zkdurable.Mutex) {
 	t.Helper()
 	limited, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	a, err := ms[0].LockContext(limited, "a")
+	a, err := ms[0].Lock(limited, "a")
 	require.NoError(t, err, name)
 	waiting := begins(limited, ms[1], "b")
 	require.NoError(t, a.SetNote(limited, "half"), name)
@@ -43,9 +43,9 @@ func play(v *proving.Env, name string, ms []*zkdurable.Mutex) {
 	require.ErrorIs(t, b.Err(), zksync.ErrLost, name)
 	require.ErrorContains(t, b.Unlock(limited), "a reason", name)
 
-	c, err := ms[0].TryLockContext(limited, "c")
+	c, err := ms[0].TryLock(limited, "c")
 	if errors.Is(err, zksync.ErrNotAcquired) && strings.HasPrefix(name, "silence") {
-		c, err = ms[0].LockContext(limited, "c") // its entry of the session before was in its way
+		c, err = ms[0].Lock(limited, "c") // its entry of the session before was in its way
 	}
 	require.NoError(t, err, name)
 	by, why := c.Broken()
@@ -56,7 +56,7 @@ func play(v *proving.Env, name string, ms []*zkdurable.Mutex) {
 	require.ErrorIs(t, a.Unlock(limited), zksync.ErrReleased, name)
 
 	dying := v.Session()
-	d, err := zkdurable.NewMutex(dying, path).LockContext(limited, "d")
+	d, err := zkdurable.NewMutex(dying, path).Lock(limited, "d")
 	require.NoError(t, err, name)
 	require.NoError(t, dying.Close(), name)
 	resumed, err := ms[1].Resume(limited, "d")
@@ -139,9 +139,9 @@ func TestACancelledLockOfADurableLockIsGivenBack(t *testing.T) {
 					v.Quiet()
 					cancelled, cancel := v.CancelledAt(s, fate)
 					defer cancel()
-					lock := ms[0].LockContext
+					lock := ms[0].Lock
 					if try {
-						lock = ms[0].TryLockContext
+						lock = ms[0].TryLock
 					}
 					h, err := lock(cancelled, "a")
 					if err == nil { // the answer was there first
@@ -151,7 +151,7 @@ func TestACancelledLockOfADurableLockIsGivenBack(t *testing.T) {
 					}
 					limited, cancel := context.WithTimeout(ctx, time.Minute)
 					defer cancel()
-					next, err := ms[1].LockContext(limited, "b")
+					next, err := ms[1].Lock(limited, "b")
 					require.NoError(t, err, s.Name)
 					require.NoError(t, next.Unlock(ctx), s.Name)
 					free(v, s.Name, ms[0])
@@ -225,7 +225,7 @@ func TestACancelledEndOfAHoldNeverEndsTheNext(t *testing.T) {
 					}
 					limited, cancel := context.WithTimeout(ctx, time.Minute)
 					defer cancel()
-					next, err := ms[2].LockContext(limited, "b")
+					next, err := ms[2].Lock(limited, "b")
 					require.NoError(t, err, s.Name)
 					v.Later()
 					require.NoError(t, next.Err(), s.Name)

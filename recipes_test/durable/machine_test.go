@@ -99,12 +99,12 @@ func (g *game) cancelled(c *weather.Call) bool {
 func (g *game) One(t *rapid.T) int { return rapid.IntRange(0, 2).Draw(t, "process") }
 
 func (g *game) lock(t *rapid.T) {
-	g.gets(t, "lock", func(m *zkdurable.Mutex) func(context.Context, string) (*zkdurable.Hold, error) { return m.LockContext })
+	g.gets(t, "lock", func(m *zkdurable.Mutex) func(context.Context, string) (*zkdurable.Hold, error) { return m.Lock })
 }
 
 func (g *game) try(t *rapid.T) {
 	g.gets(t, "try", func(m *zkdurable.Mutex) func(context.Context, string) (*zkdurable.Hold, error) {
-		return m.TryLockContext
+		return m.TryLock
 	})
 }
 
@@ -249,7 +249,7 @@ func (g *game) end() {
 		if x.Owner != "" {
 			require.NoError(g.T, m.Break(ctx, x.Token, "the end"))
 		}
-		h, err := m.LockContext(ctx, owner)
+		h, err := m.Lock(ctx, owner)
 		require.NoError(g.T, err)
 		require.NoError(g.T, h.Unlock(ctx))
 	}

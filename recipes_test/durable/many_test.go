@@ -76,7 +76,7 @@ func TestCallsOfADurableLockThatAreCancelledLeaveNothing(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		ms := mutexes(v, 2)
 		h := locks(v, ms[0], "a")
-		_, err := ms[1].TryLockContext(ctx, "b")
+		_, err := ms[1].TryLock(ctx, "b")
 		require.ErrorIs(t, err, zksync.ErrNotAcquired)
 		before := v.Goroutines()
 		calm := v.Server.InterceptFunc(func(*zktest.Request) zktest.Verdict { return zktest.Verdict{Delay: 5 * time.Millisecond} })
@@ -85,9 +85,9 @@ func TestCallsOfADurableLockThatAreCancelledLeaveNothing(t *testing.T) {
 			limited, cancel := context.WithTimeout(ctx, time.Duration(i/5%40)*time.Millisecond)
 			switch i % 5 {
 			case 0:
-				_, err = ms[1].LockContext(limited, "b")
+				_, err = ms[1].Lock(limited, "b")
 			case 1:
-				_, err = ms[1].TryLockContext(limited, "b")
+				_, err = ms[1].TryLock(limited, "b")
 			case 2:
 				_, err = ms[1].Resume(limited, "a")
 			case 3:
@@ -106,7 +106,7 @@ func TestCallsOfADurableLockThatAreCancelledLeaveNothing(t *testing.T) {
 		require.NoError(t, h.Unlock(ctx))
 		for i := range rounds / 4 {
 			limited, cancel := context.WithTimeout(ctx, time.Duration(i%40)*time.Millisecond)
-			if h, err := ms[1].LockContext(limited, "b"); err == nil {
+			if h, err := ms[1].Lock(limited, "b"); err == nil {
 				require.NoError(t, h.Unlock(ctx))
 			}
 			cancel()

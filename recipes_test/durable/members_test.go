@@ -44,7 +44,7 @@ func TestARequestOfADurableLockThatArrivesLateChangesNoLaterHold(t *testing.T) {
 					if used {
 						first = m
 					}
-					h, err := first.LockContext(ctx, "first")
+					h, err := first.Lock(ctx, "first")
 					require.NoError(t, err)
 					require.NoError(t, h.Unlock(ctx))
 					time.Sleep(time.Second)
@@ -57,11 +57,11 @@ func TestARequestOfADurableLockThatArrivesLateChangesNoLaterHold(t *testing.T) {
 						}
 						e.Disconnect(s.ID())
 					}()
-					h, err = m.LockContext(ctx, "a")
+					h, err = m.Lock(ctx, "a")
 					require.NoError(t, err)
 					require.NoError(t, c.ends(ctx, m, h))
 					require.Equal(t, 1, late.Held())
-					later, err := other.LockContext(ctx, "b")
+					later, err := other.Lock(ctx, "b")
 					require.NoError(t, err)
 					before := e.Server(2).Tree()
 					for e.At(s.ID()) != 0 {
@@ -88,13 +88,13 @@ func TestARequestOfADurableLockThatArrivesLateChangesNoLaterHold(t *testing.T) {
 func TestAServerThatLagsRefusesNoOwner(t *testing.T) {
 	proving.AmongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
 		m, other := zkdurable.NewMutex(e.SessionAt(t, 1), path), zkdurable.NewMutex(e.SessionAt(t, 0), path)
-		h, err := m.LockContext(ctx, "a")
+		h, err := m.Lock(ctx, "a")
 		require.NoError(t, err)
 		time.Sleep(time.Second)
 		catchUp := e.Lag(0)
 		require.NoError(t, h.Unlock(ctx))
 		time.AfterFunc(time.Second, catchUp)
-		h, err = other.LockContext(ctx, "a")
+		h, err = other.Lock(ctx, "a")
 		require.NoError(t, err)
 		require.NoError(t, h.Unlock(ctx))
 	})

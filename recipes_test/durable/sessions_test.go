@@ -182,9 +182,9 @@ func TestAnOwnerWhoseHoldWasRemovedByHandCanLock(t *testing.T) {
 			v.Awaits(h.Done(), "Done")
 			_, err := m.Resume(ctx, "a")
 			require.ErrorIs(t, err, zksync.ErrNotAcquired)
-			lock := m.LockContext
+			lock := m.Lock
 			if try {
-				lock = m.TryLockContext
+				lock = m.TryLock
 			}
 			next, err := lock(ctx, "a")
 			require.NoError(t, err)

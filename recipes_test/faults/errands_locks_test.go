@@ -89,7 +89,7 @@ func lockErrands() []errand {
 			}
 		}, after: func(r *round) {
 			r.last.until("Done", func(ctx context.Context) error {
-				done, err := zkonce.New(r.last.s, site).Done(ctx)
+				done, err := zkonce.New(r.last.s, site).IsDone(ctx)
 				if err == nil && !done {
 					r.wrong("no result is kept")
 				}
@@ -187,7 +187,7 @@ func condition(r *round) {
 func (h *hand) keeps(m *zkdurable.Mutex, owner string) {
 	var hold *zkdurable.Hold
 	h.until("lock for "+owner, func(ctx context.Context) (err error) {
-		hold, err = m.LockContext(ctx, owner)
+		hold, err = m.Lock(ctx, owner)
 		if errors.Is(err, zksync.ErrMisuse) { // a try before this one was granted after all
 			hold, err = m.Resume(ctx, owner)
 		}

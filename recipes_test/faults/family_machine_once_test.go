@@ -45,7 +45,7 @@ func TestRandomUseAndFaultsOfTheOnceAgreeWithAPlainModel(t *testing.T) {
 				a := m.pick(t, anybody)
 				wait := patience(t)
 				a.has("look", func() {
-					_ = m.k.call(a.c, a.name, wait, func(ctx context.Context) error { _, err := os[a.object].Done(ctx); return err })
+					_ = m.k.call(a.c, a.name, wait, func(ctx context.Context) error { _, err := os[a.object].IsDone(ctx); return err })
 				})
 			},
 		}
@@ -56,7 +56,7 @@ func TestRandomUseAndFaultsOfTheOnceAgreeWithAPlainModel(t *testing.T) {
 			kept.review()
 			_, ok := kept.now()
 			for i, o := range os {
-				done, err := o.Done(context.Background())
+				done, err := o.IsDone(context.Background())
 				require.NoError(m.k.t, err)
 				require.Equal(m.k.t, ok, done, "client %d\n%s", i, lazily(m.k.tale))
 			}

@@ -175,7 +175,7 @@ func useOnce(t testing.TB, s *zksync.Session) {
 		require.NoError(t, err)
 		require.Equal(t, "new", string(value))
 	}
-	done, err := o.Done(ctx)
+	done, err := o.IsDone(ctx)
 	require.NoError(t, err)
 	require.True(t, done)
 }

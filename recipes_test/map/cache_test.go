@@ -20,7 +20,7 @@ func cached(v *proving.Env, m *zkmap.Map[string, int]) *zkmap.Cache[string, int]
 	v.T.Helper()
 	c, err := m.Cached(v.T.Context())
 	require.NoError(v.T, err)
-	v.T.Cleanup(c.Close)
+	v.T.Cleanup(func() { require.NoError(v.T, c.Close()) })
 	return c
 }
 

@@ -130,7 +130,7 @@ var reapedOthers = []reaped{
 	{"once", []string{proving.OncePath + "/lock", proving.OncePath, path.Dir(proving.OncePath)}, func(t *testing.T, v *proving.Env, s *zksync.Session) {
 		o := zkonce.New(s, proving.OncePath)
 		for i := range 2 {
-			done, err := o.Done(background)
+			done, err := o.IsDone(background)
 			require.NoError(t, err)
 			require.False(t, done)
 			require.NoError(t, o.Reset(background))

@@ -64,7 +64,7 @@ func TestAResultThatChangesWhileItIsReadIsNotRememberedForEver(t *testing.T) {
 		run("1")
 		v.Server.Intercept(zktest.On(zktest.GetData, proving.OncePath+"/result").Of(s.ID()).DelayReply(time.Second))
 		read := proving.Waits(context.Background(), func(ctx context.Context) error {
-			done, err := slow.Done(ctx)
+			done, err := slow.IsDone(ctx)
 			require.True(t, done)
 			return err
 		})
@@ -75,7 +75,7 @@ func TestAResultThatChangesWhileItIsReadIsNotRememberedForEver(t *testing.T) {
 		v.Passes(read)
 		require.NoError(t, other.Reset(context.Background()))
 		v.Quiet()
-		done, err := slow.Done(context.Background())
+		done, err := slow.IsDone(context.Background())
 		require.NoError(t, err)
 		require.False(t, done, "it remembers what nobody watches")
 	})

@@ -328,7 +328,7 @@ func TestAcceptance160AOnceAndAPromiseAreDifferentThings(t *testing.T) {
 		once := zkonce.New(s, "/a/promise")
 		_, err = once.DoContext(ctx, func(context.Context) ([]byte, error) { t.Error("it was called"); return nil, nil })
 		refuses(t, err, "/a/promise", "zkonce", "zkonce.Promise")
-		_, err = once.Done(ctx)
+		_, err = once.IsDone(ctx)
 		refuses(t, err, "/a/promise", "zkonce", "zkonce.Promise")
 
 		zkonce.New(s, "/a/once").Do(func() {})

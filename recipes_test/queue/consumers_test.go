@@ -32,7 +32,7 @@ func BenchmarkConsumers(b *testing.B) {
 				go func() {
 					defer close(done)
 					for i := 0; c.puts > 0 && ctx.Err() == nil; i++ {
-						_ = p.PutPriority(ctx, n+i, 9)
+						_ = p.Put(ctx, n+i, zkqueue.WithPriority(9))
 						time.Sleep(time.Second / time.Duration(c.puts))
 					}
 				}()

@@ -25,8 +25,8 @@ func TestRequestsOfPut(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, ok)
 		}, "Offer")
-		v.Costs(1, func() { require.NoError(t, q.PutPriority(t.Context(), 4, 1)) }, "PutPriority")
-		v.Costs(2, func() { require.NoError(t, q.PutAfter(t.Context(), 4, time.Second)) }, "PutAfter")
+		v.Costs(1, func() { require.NoError(t, q.Put(t.Context(), 4, zkqueue.WithPriority(1))) }, "PutPriority")
+		v.Costs(2, func() { require.NoError(t, q.Put(t.Context(), 4, zkqueue.WithDelay(time.Second))) }, "PutAfter")
 		v.Costs(2, func() { require.Equal(t, 6, length(t, q)) }, "Len")
 	})
 }
@@ -128,7 +128,7 @@ func TestRequestsOfReceiveWhileElementsArePutBehindAll(t *testing.T) {
 		put(t, p, 0, 1, 2, 3)
 		require.Equal(t, 0, take(t, q))
 		for i := 1; i <= 3; i++ {
-			require.NoError(t, p.PutPriority(t.Context(), 10*i, 9))
+			require.NoError(t, p.Put(t.Context(), 10*i, zkqueue.WithPriority(9)))
 			put(t, p, 10+i)
 			v.Costs(2, func() { require.Equal(t, i, take(t, q)) }, "Take")
 		}
@@ -182,7 +182,7 @@ func TestADelayIsAsLongAsItSays(t *testing.T) {
 	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
 		q := zkqueue.New[int](proving.Calm(v), path)
 		for _, d := range []time.Duration{math.MaxInt64, math.MaxInt64 - 1, 200 * 365 * 24 * time.Hour} {
-			require.NoError(t, q.PutAfter(t.Context(), 1, d))
+			require.NoError(t, q.Put(t.Context(), 1, zkqueue.WithDelay(d)))
 		}
 		_, ok, err := q.TryTake(t.Context())
 		require.NoError(t, err)
@@ -192,7 +192,7 @@ func TestADelayIsAsLongAsItSays(t *testing.T) {
 			v.Put(fmt.Sprintf("%s/zkqueue/elements/e.d%d.00aabbcc.0000000009", path, due), "2")
 			require.Equal(t, 2, take(t, q), "a time in the past")
 		}
-		require.NoError(t, q.PutAfter(t.Context(), 3, -time.Second))
+		require.NoError(t, q.Put(t.Context(), 3, zkqueue.WithDelay(-time.Second)))
 		require.Equal(t, 3, take(t, q))
 	})
 }
@@ -288,7 +288,7 @@ func TestAConsumerBesideManyDelayedElementsListsThemOnceForEachElement(t *testin
 func delay(t *testing.T, q *zkqueue.Queue[int], n int) {
 	t.Helper()
 	for range n {
-		require.NoError(t, q.PutAfter(t.Context(), 0, time.Hour))
+		require.NoError(t, q.Put(t.Context(), 0, zkqueue.WithDelay(time.Hour)))
 	}
 }
 
@@ -297,7 +297,7 @@ func TestAConsumerBesideDelayedElementsSeesWhatHasChangedSinceItsListing(t *test
 	for name, change := range map[string]func(t *testing.T, v *proving.Env, p *zkqueue.Queue[int]){
 		"an element more": func(t *testing.T, v *proving.Env, p *zkqueue.Queue[int]) { put(t, p, 1) },
 		"one that goes before others": func(t *testing.T, v *proving.Env, p *zkqueue.Queue[int]) {
-			require.NoError(t, p.PutPriority(t.Context(), 1, -1))
+			require.NoError(t, p.Put(t.Context(), 1, zkqueue.WithPriority(-1)))
 		},
 		"one in place of another": func(t *testing.T, v *proving.Env, p *zkqueue.Queue[int]) {
 			v.Remove(path + "/zkqueue/elements/" + v.Children(path + "/zkqueue/elements")[0])
@@ -340,7 +340,7 @@ func TestAConsumerListsDelayedElementsOnceWhenTheyBecomeDueOneAfterTheOther(t *t
 		delay(t, p, 100)
 		const n = 100
 		for i := range n {
-			require.NoError(t, p.PutAfter(t.Context(), i, time.Duration(i+1)*time.Second))
+			require.NoError(t, p.Put(t.Context(), i, zkqueue.WithDelay(time.Duration(i+1)*time.Second)))
 		}
 		listings := v.Server.RequestsBy(zktest.GetChildren)
 		for i := range n {
@@ -355,7 +355,7 @@ func TestATakeBesideDelayedElementsListsThemForEachEvent(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		p, q := zkqueue.New[int](proving.Calm(v), path), zkqueue.New[int](proving.Calm(v), path)
 		for range 50 {
-			require.NoError(t, p.PutAfter(t.Context(), 0, time.Hour))
+			require.NoError(t, p.Put(t.Context(), 0, zkqueue.WithDelay(time.Hour)))
 		}
 		put(t, p, -1)
 		require.Equal(t, -1, take(t, q))

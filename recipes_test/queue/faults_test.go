@@ -19,8 +19,8 @@ func TestAcceptance141EveryFaultOfEveryCall(t *testing.T) {
 		ctx := t.Context()
 		a, b := zkqueue.New[int](v.Session(), path, zkqueue.WithCapacity(6)), zkqueue.New[int](v.Session(), path, zkqueue.WithCapacity(6))
 		return func(name string) {
-			require.NoError(t, a.PutPriority(ctx, 2, 7), name)
-			require.NoError(t, b.PutAfter(ctx, 1, time.Minute), name)
+			require.NoError(t, a.Put(ctx, 2, zkqueue.WithPriority(7)), name)
+			require.NoError(t, b.Put(ctx, 1, zkqueue.WithDelay(time.Minute)), name)
 			for i := 3; i <= 6; i++ {
 				ok, err := a.Offer(ctx, i)
 				require.NoError(t, err, name)

@@ -299,7 +299,7 @@ func TestTheModelRejectsBrokenQueues(t *testing.T) {
 		},
 		"the last one first": {
 			put: func(ctx context.Context, q *zkqueue.Queue[int], v int) error {
-				return q.PutPriority(ctx, v, -int(time.Now().UnixMilli()%1e9))
+				return q.Put(ctx, v, zkqueue.WithPriority(-int(time.Now().UnixMilli()%1e9)))
 			},
 			ack: right.ack,
 		},

@@ -249,7 +249,7 @@ func TestAcceptance091Drain(t *testing.T) {
 			put(t, q, i)
 		}
 		d := receive(t, q)
-		require.NoError(t, q.PutAfter(t.Context(), 500, time.Hour))
+		require.NoError(t, q.Put(t.Context(), 500, zkqueue.WithDelay(time.Hour)))
 		got, err = q.Drain(t.Context(), 0)
 		require.NoError(t, err)
 		require.Empty(t, got)
@@ -369,17 +369,17 @@ func TestAcceptance150DelayAndPriority(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		q, p := zkqueue.New[int](v.Session(), path), zkqueue.New[int](v.Session(), path)
 		put(t, p, 3, 4)
-		require.NoError(t, p.PutPriority(t.Context(), 6, 5))
-		require.NoError(t, p.PutPriority(t.Context(), 1, -5))
-		require.NoError(t, p.PutPriority(t.Context(), 7, 5))
+		require.NoError(t, p.Put(t.Context(), 6, zkqueue.WithPriority(5)))
+		require.NoError(t, p.Put(t.Context(), 1, zkqueue.WithPriority(-5)))
+		require.NoError(t, p.Put(t.Context(), 7, zkqueue.WithPriority(5)))
 		require.Equal(t, 1, take(t, q))
-		require.NoError(t, p.PutPriority(t.Context(), 2, -7)) // q remembers elements that are behind this one
+		require.NoError(t, p.Put(t.Context(), 2, zkqueue.WithPriority(-7))) // q remembers elements that are behind this one
 		for _, want := range []int{2, 3, 4, 6, 7} {
 			require.Equal(t, want, take(t, q))
 		}
 		start := time.Now()
 		delay := v.Span(time.Minute, 2*time.Second)
-		require.NoError(t, p.PutAfter(t.Context(), 1, delay))
+		require.NoError(t, p.Put(t.Context(), 1, zkqueue.WithDelay(delay)))
 		put(t, p, 2)
 		require.Equal(t, 2, take(t, q))
 		_, ok, err := q.TryTake(t.Context())
@@ -398,13 +398,13 @@ func TestAPutGoesBeforeRememberedElementsWithHigherPriorities(t *testing.T) {
 			path := fmt.Sprint(path, i)
 			q, p := zkqueue.New[int](v.Session(), path, opts...), zkqueue.New[int](v.Session(), path, opts...)
 			for i := range 4 {
-				require.NoError(t, p.PutPriority(t.Context(), 10+i, 3))
+				require.NoError(t, p.Put(t.Context(), 10+i, zkqueue.WithPriority(3)))
 			}
 			require.Equal(t, 10, take(t, q))
 			put(t, p, 0)
 			require.Equal(t, 0, take(t, q))
 			require.Equal(t, 11, take(t, q))
-			require.NoError(t, p.PutPriority(t.Context(), 2, 2))
+			require.NoError(t, p.Put(t.Context(), 2, zkqueue.WithPriority(2)))
 			require.Equal(t, 2, take(t, q))
 			require.Equal(t, 12, take(t, q))
 		}
@@ -446,7 +446,7 @@ func TestTheGreatestElementIsDeliveredAgain(t *testing.T) {
 			_, err := q.Drain(t.Context(), 100)
 			require.NoError(t, err)
 
-			require.NoError(t, q.PutPriority(t.Context(), make([]byte, size), math.MinInt+i))
+			require.NoError(t, q.Put(t.Context(), make([]byte, size), zkqueue.WithPriority(math.MinInt+i)))
 			acl := zk.WorldACL(zk.PermAll)
 			for n := range 50 {
 				acl = append(acl, zk.ACL{Perms: zk.PermRead, Scheme: "ip", ID: fmt.Sprintf("10.0.0.%d", n)})

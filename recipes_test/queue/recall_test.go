@@ -181,9 +181,9 @@ func (o *office) puts(ctx context.Context, q *zkqueue.Queue[int], v int, rng *ra
 	case 0:
 		err = q.Put(ctx, v)
 	case 1:
-		err = q.PutPriority(ctx, v, rng.IntN(4)-1)
+		err = q.Put(ctx, v, zkqueue.WithPriority(rng.IntN(4)-1))
 	default:
-		err = q.PutAfter(ctx, v, delay)
+		err = q.Put(ctx, v, zkqueue.WithDelay(delay))
 	}
 	o.with(func() {
 		switch {

@@ -306,8 +306,8 @@ func TestAcceptance150DelayAndPriorityAcrossARestart(t *testing.T) {
 		p := zkqueue.New[int](v.Session(), path)
 		start := time.Now()
 		put(t, p, 3)
-		require.NoError(t, p.PutAfter(t.Context(), 2, time.Hour))
-		require.NoError(t, p.PutPriority(t.Context(), 1, -1))
+		require.NoError(t, p.Put(t.Context(), 2, zkqueue.WithDelay(time.Hour)))
+		require.NoError(t, p.Put(t.Context(), 1, zkqueue.WithPriority(-1)))
 		v.Server.Restart()
 		q := zkqueue.New[int](v.Session(), path)
 		require.Equal(t, 1, take(t, q))
@@ -321,7 +321,7 @@ func TestAcceptance150DelayAndPriorityAcrossARestart(t *testing.T) {
 func TestADelayedElementHasThePlaceOfItsPut(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		q := zkqueue.New[int](v.Session(), path)
-		require.NoError(t, q.PutAfter(t.Context(), 1, v.Span(time.Minute, time.Second)))
+		require.NoError(t, q.Put(t.Context(), 1, zkqueue.WithDelay(v.Span(time.Minute, time.Second))))
 		put(t, q, 2, 3)
 		require.Equal(t, 2, take(t, q))
 		time.Sleep(v.Span(time.Minute, time.Second) + 10*time.Millisecond)
@@ -335,15 +335,15 @@ func TestASlowAnswerMakesNoDelayedElementLate(t *testing.T) {
 	for name, slow := range map[string]func(v *proving.Env, q *zkqueue.Queue[int]){
 		"to the consumer": func(*proving.Env, *zkqueue.Queue[int]) {},
 		"to a producer of the same object": func(v *proving.Env, q *zkqueue.Queue[int]) {
-			require.NoError(v.T, q.PutAfter(v.T.Context(), 3, time.Hour))
+			require.NoError(v.T, q.Put(v.T.Context(), 3, zkqueue.WithDelay(time.Hour)))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 				p, q := zkqueue.New[int](proving.Calm(v), path), zkqueue.New[int](proving.Calm(v), path)
 				start := time.Now()
-				require.NoError(t, p.PutAfter(t.Context(), 1, 10*time.Second))
-				require.NoError(t, p.PutAfter(t.Context(), 2, 20*time.Second))
+				require.NoError(t, p.Put(t.Context(), 1, zkqueue.WithDelay(10*time.Second)))
+				require.NoError(t, p.Put(t.Context(), 2, zkqueue.WithDelay(20*time.Second)))
 				v.Server.Intercept(zktest.On(zktest.SetData, path+"/zkqueue/writers").DelayReply(2 * time.Second).Times(1))
 				slow(v, q)
 				require.Equal(t, 1, take(t, q))
@@ -363,7 +363,7 @@ func TestPastTheLastSequenceNumberElementsKeepTheirOrder(t *testing.T) {
 		for i := 1; i < 10; i++ {
 			put(t, p, i)
 		}
-		require.NoError(t, p.PutPriority(t.Context(), -1, -1))
+		require.NoError(t, p.Put(t.Context(), -1, zkqueue.WithPriority(-1)))
 		for i := -1; i < 10; i++ {
 			d := receive(t, q)
 			require.Equal(t, i, d.Value)

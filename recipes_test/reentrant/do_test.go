@@ -15,9 +15,8 @@ import (
 
 // nestable is what the reentrant locks have in common.
 type nestable interface {
-	Lock()
+	zksync.Locker
 	TryLock() bool
-	Unlock()
 	LockContext(ctx context.Context) (*zksync.Lease, error)
 	TryLockContext(ctx context.Context) (*zksync.Lease, error)
 	Do(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) error

@@ -42,11 +42,11 @@ func (x *durables) act(a *actor) {
 	case 2, 3:
 		c = a.ask("Resume", func(ctx context.Context) (err error) { h, err = m.Resume(ctx, a.name); return err }, zksync.ErrNotAcquired)
 	case 4:
-		c = a.ask("TryLockContext", func(ctx context.Context) (err error) { h, err = m.TryLockContext(ctx, a.name); return err },
+		c = a.ask("TryLockContext", func(ctx context.Context) (err error) { h, err = m.TryLock(ctx, a.name); return err },
 			zksync.ErrNotAcquired, zksync.ErrMisuse, errUnknown)
 		x.grants(c, h)
 	default:
-		c = a.ask("LockContext", func(ctx context.Context) (err error) { h, err = m.LockContext(ctx, a.name); return err }, zksync.ErrMisuse, errUnknown)
+		c = a.ask("LockContext", func(ctx context.Context) (err error) { h, err = m.Lock(ctx, a.name); return err }, zksync.ErrMisuse, errUnknown)
 		x.grants(c, h)
 	}
 	if c.err == nil {
@@ -122,7 +122,7 @@ func (x *durables) use(w *world) {
 		return err
 	})
 	w.all("LockContext at last", 2*len(w.houses), func(ctx context.Context, a *actor, _ int) error {
-		h, err := x.object(a).LockContext(ctx, a.name)
+		h, err := x.object(a).Lock(ctx, a.name)
 		if err != nil {
 			return err
 		}

@@ -46,7 +46,7 @@ func (x *onces) act(a *actor) {
 	case 1:
 		a.say("Do", func() { o.Do(func() { x.run(a) }) })
 	case 2:
-		a.ask("Done", func(ctx context.Context) error { _, err := o.Done(ctx); return err })
+		a.ask("Done", func(ctx context.Context) error { _, err := o.IsDone(ctx); return err })
 	case 3:
 		x.get(a, "TryDoContext", o.TryDoContext)
 	default:

@@ -51,13 +51,13 @@ func (x *elements) act(a *actor) {
 	q := x.object(a)
 	switch a.rnd.IntN(14) {
 	case 0, 1, 2:
-		x.puts(a, "Put", 0, a.ask, q.Put)
+		x.puts(a, "Put", 0, a.ask, func(ctx context.Context, v int64) error { return q.Put(ctx, v) })
 	case 3:
 		d := a.upTo(4 * time.Second)
-		x.puts(a, fmt.Sprint("PutAfter ", d), d, a.ask, func(ctx context.Context, v int64) error { return q.PutAfter(ctx, v, d) })
+		x.puts(a, fmt.Sprint("PutAfter ", d), d, a.ask, func(ctx context.Context, v int64) error { return q.Put(ctx, v, zkqueue.WithDelay(d)) })
 	case 4:
 		p := a.rnd.IntN(5) - 2
-		x.puts(a, fmt.Sprint("PutPriority ", p), 0, a.ask, func(ctx context.Context, v int64) error { return q.PutPriority(ctx, v, p) })
+		x.puts(a, fmt.Sprint("PutPriority ", p), 0, a.ask, func(ctx context.Context, v int64) error { return q.Put(ctx, v, zkqueue.WithPriority(p)) })
 	case 5:
 		x.offer(a)
 	case 6, 7:
@@ -201,7 +201,7 @@ func (x *elements) use(w *world) {
 	w.all("PutPriority and Take at last", 1, func(ctx context.Context, a *actor, _ int) error {
 		q := x.object(a)
 		for _, p := range []int{2, 0, 1, -1} {
-			if err := q.PutPriority(ctx, int64(-100+p), p); err != nil {
+			if err := q.Put(ctx, int64(-100+p), zkqueue.WithPriority(p)); err != nil {
 				return err
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -17,7 +19,7 @@ import (
 
 const ours = "github.com/go-menagerie/menagerie/"
 
-var imported = []string{ours + "zksync", ours + "zklatch", ours + "zkrwmutex", ours + "zkcron", "github.com/go-zookeeper/zk", "time"}
+var imported = []string{ours + "zksync", ours + "zklatch", ours + "zkrwmutex", ours + "zkcron", ours + "zkcond", ours + "reentrant", "sync", "github.com/go-zookeeper/zk", "time"}
 
 // compiled imports the packages of these programs, as the compiler has built them.
 func compiled(t *testing.T, files *token.FileSet) types.Importer {
@@ -40,7 +42,7 @@ func compiler(t *testing.T) func(body string) error {
 	return func(body string) error {
 		text := "package p\n"
 		for _, name := range imported {
-			if strings.Contains(body, name[strings.LastIndexByte(name, '/')+1:]+".") {
+			if regexp.MustCompile(`\b` + path.Base(name) + `\.`).MatchString(body) {
 				text += "import \"" + name + "\"\n"
 			}
 		}
@@ -57,7 +59,7 @@ func TestAnOptionInTheWrongPlaceDoesNotCompile(t *testing.T) {
 		`WithTimeout(time.Second)`, `WithDialer(nil)`, `WithTLS(nil)`, `WithTLSFiles("", "", "")`, `WithAuth("", nil)`, `WithSessionFile("")`,
 		`WithLogger(nil)`, `WithTracer(nil)`, `WithLeaseFraction(1)`, `WithExistingChroot()`, `WithForwardOnly()`,
 	}
-	path := []string{
+	atPath := []string{
 		`WithCodec(nil)`, `WithLinger(0)`, `WithHandover(0)`, `WithMaxHold(0)`, `WithLockDelay(0)`, `WithAsyncUnlock()`,
 	}
 	common := []string{`WithACL(zk.WorldACL(1)...)`, `WithName("")`}
@@ -66,12 +68,12 @@ func TestAnOptionInTheWrongPlaceDoesNotCompile(t *testing.T) {
 		allowed []string
 		refused []string
 	}{
-		{"func f() { _, _ = zksync.Connect(nil, \"\", %) }", session, path},
-		{"func f() { zksync.NewMutex(nil, \"\", %) }", path, session},
-		{"func f() { zkrwmutex.New(nil, \"\", %) }", path, session},
-		{"func f() { zklatch.New(nil, \"\", 1, zklatch.WithEphemeral(), %) }", path, session},
-		{"var _ zksync.SessionOption = %", session, path},
-		{"var _ zksync.Option = %", path, session},
+		{"func f() { _, _ = zksync.Connect(nil, \"\", %) }", session, atPath},
+		{"func f() { zksync.NewMutex(nil, \"\", %) }", atPath, session},
+		{"func f() { zkrwmutex.New(nil, \"\", %) }", atPath, session},
+		{"func f() { zklatch.New(nil, \"\", 1, zklatch.WithEphemeral(), %) }", atPath, session},
+		{"var _ zksync.SessionOption = %", session, atPath},
+		{"var _ zksync.Option = %", atPath, session},
 	} {
 		for _, o := range append(common, place.allowed...) {
 			require.NoError(t, check(strings.ReplaceAll(place.text, "%", "zksync."+o)), o)
@@ -100,5 +102,15 @@ func TestTheTypesOfZksyncShowThemselves(t *testing.T) {
 				require.True(t, f.Exported(), "%s.%s", name, f.Name())
 			}
 		}
+	}
+}
+
+func TestAConditionOfAnotherLockDoesNotCompile(t *testing.T) {
+	check := compiler(t)
+	for _, l := range []string{"zksync.NewMutex(nil, \"\")", "zkrwmutex.New(nil, \"\")", "reentrant.NewMutex(nil)", "reentrant.NewRWMutex(nil)"} {
+		require.NoError(t, check("func f() { zkcond.New("+l+", \"\") }"), l)
+	}
+	for _, l := range []string{"new(sync.Mutex)", "zkrwmutex.New(nil, \"\").RLocker()", "zksync.MultiLock()"} {
+		require.ErrorContains(t, check("func f() { zkcond.New("+l+", \"\") }"), "missing method", l)
 	}
 }

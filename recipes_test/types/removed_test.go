@@ -61,7 +61,7 @@ var based = map[string]user{
 	"durable lock": func(s *zksync.Session) func(context.Context) error {
 		m := zkdurable.NewMutex(s, "/far")
 		return func(ctx context.Context) error {
-			h, err := m.LockContext(ctx, fmt.Sprint(s.ID()))
+			h, err := m.Lock(ctx, fmt.Sprint(s.ID()))
 			if err == nil {
 				err = h.Unlock(ctx)
 			}

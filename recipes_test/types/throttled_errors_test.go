@@ -117,8 +117,8 @@ var lives = map[string]func(ctx context.Context, t *testing.T, s, other *zksync.
 	"queue": func(ctx context.Context, t *testing.T, s, other *zksync.Session) {
 		q, o := zkqueue.New[int](s, "/c/q"), zkqueue.New[int](other, "/c/q")
 		require.NoError(t, q.Put(ctx, 1))
-		require.NoError(t, q.PutPriority(ctx, 2, 5))
-		require.NoError(t, q.PutAfter(ctx, 3, time.Millisecond))
+		require.NoError(t, q.Put(ctx, 2, zkqueue.WithPriority(5)))
+		require.NoError(t, q.Put(ctx, 3, zkqueue.WithDelay(time.Millisecond)))
 		d := must(o.Receive(ctx))(t)
 		require.NoError(t, d.Ack(ctx))
 		d = must(o.Receive(ctx))(t)
@@ -203,11 +203,11 @@ var lives = map[string]func(ctx context.Context, t *testing.T, s, other *zksync.
 	},
 	"durable lock": func(ctx context.Context, t *testing.T, s, other *zksync.Session) {
 		m, o := zkdurable.NewMutex(s, "/c/durable"), zkdurable.NewMutex(other, "/c/durable")
-		h := must(m.LockContext(ctx, "me"))(t)
+		h := must(m.Lock(ctx, "me"))(t)
 		require.NoError(t, h.SetNote(ctx, "note"))
 		require.Equal(t, "me", must(o.Holder(ctx))(t).Owner)
 		require.NoError(t, o.Break(ctx, h.Token(), "why"))
-		require.NoError(t, must(o.LockContext(ctx, "other"))(t).Unlock(ctx))
+		require.NoError(t, must(o.Lock(ctx, "other"))(t).Unlock(ctx))
 	},
 	"group": func(ctx context.Context, t *testing.T, s, other *zksync.Session) {
 		g, o := zkgroup.New(s, "/c/group"), zkgroup.New(other, "/c/group")

@@ -56,7 +56,7 @@ var uses = map[string]use{
 		return err
 	},
 	layout.Durable: func(ctx context.Context, s *zksync.Session, path string) error {
-		_, err := zkdurable.NewMutex(s, path).LockContext(ctx, strconv.FormatInt(s.ID(), 16))
+		_, err := zkdurable.NewMutex(s, path).Lock(ctx, strconv.FormatInt(s.ID(), 16))
 		return err
 	},
 	layout.Barrier: func(ctx context.Context, s *zksync.Session, path string) error {

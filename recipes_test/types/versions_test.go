@@ -32,7 +32,7 @@ func TestNoVersionThatIsCheckedBecomesMinusOne(t *testing.T) {
 		"durable": {"/v/zkdurable", func(s *zksync.Session) func(context.Context, int) error {
 			m := zkdurable.NewMutex(s, "/v")
 			return func(ctx context.Context, _ int) error {
-				h, err := m.LockContext(ctx, "me")
+				h, err := m.Lock(ctx, "me")
 				if err == nil {
 					err = h.Unlock(ctx)
 				}
@@ -48,7 +48,7 @@ func TestNoVersionThatIsCheckedBecomesMinusOne(t *testing.T) {
 		}},
 		"bounded queue": {"/v/zkqueue/elements", func(s *zksync.Session) func(context.Context, int) error {
 			q := zkqueue.New[int](s, "/v", zkqueue.WithCapacity(100))
-			return q.Put
+			return func(ctx context.Context, v int) error { return q.Put(ctx, v) }
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ func init() {
 	types["zkdurable"] = func(s *zksync.Session) enter {
 		m := zkdurable.NewMutex(s, "/durable")
 		return func(ctx context.Context) (func(), error) {
-			h, err := m.LockContext(ctx, fmt.Sprint("process ", os.Getpid()))
+			h, err := m.Lock(ctx, fmt.Sprint("process ", os.Getpid()))
 			if err != nil {
 				return nil, err
 			}

@@ -26,7 +26,7 @@ type (
 
 func NewMutex() *Mutex            { return zksync.NewMutex(play.Session(0), play.Path()) }
 func NewRWMutex() *RWMutex        { return zkrwmutex.New(play.Session(0), play.Path()) }
-func NewCond(l sync.Locker) *Cond { return zkcond.New(l, play.Path()) }
+func NewCond(l sync.Locker) *Cond { return zkcond.New(l.(zksync.Locker), play.Path()) }
 func NewOnce() *Once              { return zkonce.New(play.Session(0), play.Path()) }
 func NewWaitGroup() *WaitGroup    { return zkwaitgroup.New(play.Session(0), play.Path()) }
 func OnceFunc(f func()) func()    { return zkonce.OnceFunc(play.Session(0), play.Path(), f) }
