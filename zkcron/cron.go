@@ -80,8 +80,8 @@ func (c *Cron) made() *Cron {
 func (c *Cron) local() string { return c.at.Path + "/" + layout.Cron }
 
 // Every registers a job with a tick at each multiple of d since the Unix epoch, in UTC, so that all processes have the same
-// ticks. The first tick is the first one after the job was made on the servers. d is at least a millisecond. The name is that of a
-// node: not empty, without a slash. Every does no I/O, and affects later calls of Run, which report what is wrong.
+// ticks. The first tick is the first one after the job was made on the servers. d is at least a millisecond. The name becomes the name of
+// a node: not empty, without a slash. Every does no I/O, and affects later calls of Run, which report what is wrong.
 func (c *Cron) Every(name string, d time.Duration, f Func, opts ...JobOption) {
 	c.made().register(name, f, opts, func(j *job) {
 		switch {

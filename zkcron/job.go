@@ -23,7 +23,7 @@ type job struct {
 }
 
 // terms are what all processes must agree on: the data of the job's node, which is written only to change them. Below it are the
-// queue of the job, as that of a zksync.Mutex, and the record of the last run.
+// queue of the job, like the queue of a zksync.Mutex, and the record of the last run.
 type terms struct {
 	Spec       string `json:"spec"`
 	Zone       string `json:"zone,omitempty"`

@@ -11,7 +11,7 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// schedule tells when the ticks of a job are.
+// schedule says when the ticks of a job are.
 type schedule interface {
 	// next is the first tick after t.
 	next(t time.Time) time.Time
@@ -28,7 +28,7 @@ func (p periodic) next(t time.Time) time.Time {
 	return t.Add(time.Duration(p) - into).UTC()
 }
 
-// fields are those of a spec.
+// fields parses the five fields of a spec.
 var fields = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 
 // crontab has a tick at each instant at which the clocks of its zone show a time of the spec. The spec itself is in UTC:

@@ -84,7 +84,7 @@ func (h *Hold) Broken() (by, why string) {
 
 // SetNote replaces the note that [Mutex.Holder] shows, for example how far the work has come. A resumed hold keeps its note.
 //
-// If the hold has ended, the error is that of [Hold.Err]. A note of more than 64 KB, or that is not UTF-8, is zksync.ErrMisuse.
+// If the hold has ended, the error is [Hold.Err]. A note of more than 64 KB, or that is not UTF-8, is zksync.ErrMisuse.
 // It costs one request.
 func (h *Hold) SetNote(ctx context.Context, note string) error {
 	if err := valid("note", note, 0, maxText); err != nil {
@@ -113,7 +113,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	case errors.Is(err, zksync.ErrReleased) && h.unlocking.Swap(false):
 		return nil
 	case errs.Ambiguous(err) && h.Err() == nil && !h.sending.Swap(true):
-		// Otherwise this Hold would stay open, so that nobody could resume it, and wait for a call that may never come.
+		// Otherwise this Hold would stay open, so that no process could resume it, and wait for a call that may never come.
 		h.m.at.Spawn(h.sendOn)
 	}
 	return err

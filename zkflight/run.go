@@ -65,7 +65,7 @@ func (c *call[T]) contend() (o outcome[T], err error) {
 	defer stop(nil)
 	l := c.listen(wait, stop, callers)
 	place := share.NewUnshared(session.NewAccess(c.f.at.Session, c.queue(), c.f.opts), "", queue.KindLock)
-	place.Queue().Type, place.Queue().Waits = "", l.queued // the path is that of the Flight, above
+	place.Queue().Type, place.Queue().Waits = "", l.queued // the Flight is above
 	held, err := place.Get(wait, false, place.Queue().Obtain)
 	// The listener's fields are read only after it has ended.
 	stop(nil)
@@ -118,15 +118,13 @@ func (c *call[T]) granted(held *lease.Lease, l *listener) (o outcome[T], err err
 // report changes in their order. This session has seen that the contenders ahead have left, so it sees their results.
 func (c *call[T]) look(ctx context.Context) (data []byte, st *zk.Stat, err error) {
 	err = c.f.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
-		for pace := (node.Pace{}); ; {
-			data, st, err = e.Get(ctx, c.full())
-			if err == nil || !passes(err) {
-				return err
-			}
-			if err := pace.Rest(ctx, e); err != nil {
-				return err
+		r := node.Insist(ctx, e)
+		for r.Next() {
+			if data, st, r.Err = e.Get(ctx, c.full()); errors.Is(r.Err, zk.ErrNoNode) {
+				r.Err = node.ErrAgain // this server lags
 			}
 		}
+		return r.Err
 	})
 	return data, st, err
 }
@@ -188,7 +186,7 @@ func (c *call[T]) invoke(ctx context.Context) (o outcome[T]) {
 // that: contenders that queued before get the result, later ones do not. The error is
 // zk.ErrBadVersion if the key was forgotten during the run.
 func (c *call[T]) give(held *lease.Lease, data []byte, st *zk.Stat) (shared bool, err error) {
-	// The Stat in the answer to an empty write tells how many contenders queue at that moment. Usually this one is
+	// The Stat in the answer to an empty write shows how many contenders queue at that moment. Usually this one is
 	// alone, and the result need not be written.
 	res, err := insist(held, &zk.SetDataRequest{Path: c.queue(), Version: -1}, &zk.CheckVersionRequest{Path: c.f.node(c.key), Version: st.Version})
 	result := &zk.SetDataRequest{Path: c.f.node(c.key), Data: data, Version: st.Version}

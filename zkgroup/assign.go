@@ -92,18 +92,16 @@ func (g *Group) newAssignment(m *Membership, items []string, f func(context.Cont
 	for _, o := range opts {
 		o(a)
 	}
-	seen := make(map[string]bool, len(items))
-	for i, name := range items {
-		if seen[name] {
-			return nil, fmt.Errorf("%w: the item %s is there twice", errs.ErrMisuse, errs.Quote(name))
+	seen := make(map[uint64]string, len(items))
+	for _, name := range items {
+		hash := rounds.Hash(name)
+		if other, there := seen[hash]; there {
+			return nil, fmt.Errorf("%w: the items %s and %s are the same, or have the same hash", errs.ErrMisuse, errs.Quote(other), errs.Quote(name))
 		}
-		seen[name] = true
+		seen[hash] = name
 		path := strings.TrimSuffix(g.at.Path, "/") + "/" + layout.Group + "/items/" + layout.NodeName(name)
 		lock := (*share.Cohort)(zksync.NewMutex((*zksync.Session)(g.at.Session), path, g.opts...)).Part()
 		a.items = append(a.items, &item{name: name, lock: (*zksync.Mutex)(lock), recorded: true})
-		if i > 0 && a.w.List[i] == a.w.List[i-1] {
-			return nil, fmt.Errorf("%w: two items have the same hash", errs.ErrMisuse)
-		}
 	}
 	if 8*len(items)+1024 > record.MaxTransaction {
 		return nil, fmt.Errorf("%w: %d items are too many", errs.ErrMisuse, len(items))

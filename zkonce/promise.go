@@ -41,7 +41,7 @@ type fate struct {
 
 // Failure is the error of [Promise.Wait] for a promise that has failed: find it with errors.As.
 type Failure struct {
-	Message string // that of Fail
+	Message string // of Fail
 }
 
 // Error returns the message.

@@ -52,7 +52,7 @@ func lost(err error) bool {
 	return errors.Is(err, zksync.ErrLost) && !errors.Is(err, zksync.ErrMaxHold)
 }
 
-// turn is one use of the lock. Once its function has run, nobody should run it again: a goroutine writes the outcome as long as
+// turn is one use of the lock. Once its function has run, it should not run again: a goroutine writes the outcome as long as
 // the lease lasts, also if the caller gives up, and then unlocks.
 type turn struct {
 	*Once

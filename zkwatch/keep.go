@@ -28,7 +28,8 @@ import (
 // It looks at the owner, on the same connection, before it changes or removes the node. If another program removes the node and
 // makes its own while such a request is on its way, the request may hit that node. It is safe for use by many goroutines.
 type Kept struct {
-	at *session.Access
+	at   *session.Access
+	node string // the path on the servers
 
 	leaving context.Context // ends when Close begins
 	leave   context.CancelFunc
@@ -59,6 +60,7 @@ func Keep(s *zksync.Session, path string, data []byte, opts ...zksync.Option) *K
 		at:   session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...),
 		done: make(chan struct{}), data: bytes.Clone(data), wanted: 1, news: make(chan struct{}),
 	}
+	k.node = k.at.Full(path)
 	k.leaving, k.leave = context.WithCancel(errs.WithTrail(context.Background()))
 	if err := k.fits(data); err != nil {
 		k.at.Refuse(err)
@@ -105,15 +107,14 @@ func (k *Kept) stay() error {
 	if err := k.at.Misuse(); err != nil {
 		return err
 	}
-	full := k.at.Full(k.at.Path)
-	err := k.at.Occupy(full, &session.Keeper{Leaving: k.leaving, Done: k.done})
+	err := k.at.Occupy(k.node, &session.Keeper{Leaving: k.leaving, Done: k.done})
 	switch {
 	case errors.Is(err, session.ErrOccupied):
 		return fmt.Errorf("%w: close the other Kept first: %w", err, zksync.ErrMisuse)
 	case err != nil:
 		return err
 	}
-	defer k.at.Vacate(full)
+	defer k.at.Vacate(k.node)
 	return k.at.Run(k.leaving, "", k.in, session.Lasting)
 }
 
@@ -146,7 +147,7 @@ func (k *Kept) in(ctx context.Context, e *zkconn.Epoch) error {
 		case err == nil:
 			err = k.watch(waiting, e)
 		case taken:
-			err = record.UntilGone(waiting, e, k.at.Full(k.at.Path), 0, nil)
+			err = record.UntilGone(waiting, e, k.node, 0, nil)
 		}
 		passes := zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent) // and there is no caller to ask again
 		if err != nil && !passes && (ctx.Err() != nil || k.leaving.Err() == nil) {
@@ -158,10 +159,7 @@ func (k *Kept) in(ctx context.Context, e *zkconn.Epoch) error {
 	}
 }
 
-func (k *Kept) dir() string {
-	full := k.at.Full(k.at.Path)
-	return full[:max(strings.LastIndexByte(full, '/'), 1)]
-}
+func (k *Kept) dir() string { return k.node[:max(strings.LastIndexByte(k.node, '/'), 1)] }
 
 // isBehind reports whether the node has yet to get the wanted data.
 func (k *Kept) isBehind() bool {
@@ -177,11 +175,12 @@ func (k *Kept) ensure(ctx context.Context, e *zkconn.Epoch, made bool) (err erro
 		err = k.write(ctx, e)
 	}
 	for pace := (node.Pace{Free: 2}); errors.Is(err, zk.ErrNoNode); {
-		err = record.Insist(ctx, e, func() error {
+		r := node.Insist(ctx, e)
+		for r.Next() {
 			k.link = e.Connection() // a server that has answered, even with a refusal, has caught up; without an answer this session is over for us
-			_, err := e.StartMulti(&zk.CreateRequest{Path: k.at.Full(k.at.Path), Data: k.newest(), Acl: k.at.ACL(), Flags: zk.FlagEphemeral}).Wait(ctx, e)
-			return err
-		})
+			_, r.Err = e.StartMulti(&zk.CreateRequest{Path: k.node, Data: k.newest(), Acl: k.at.ACL(), Flags: zk.FlagEphemeral}).Wait(ctx, e)
+		}
+		err = r.Err
 		switch {
 		case errors.Is(err, zk.ErrNoNode): // its parent
 			if err := pace.Rest(ctx, e); err != nil { // not after it is made: it is empty then, and may be removed
@@ -211,14 +210,13 @@ func (k *Kept) newest() []byte {
 // write makes sure that the node has the data; the error is zk.ErrNoNode if it is gone. It names the version, so that a late copy of the
 // request does not change anything newer.
 func (k *Kept) write(ctx context.Context, e *zkconn.Epoch) error {
-	full := k.at.Full(k.at.Path)
 	return record.Insist(ctx, e, func() error {
 		link, err := k.caughtUp(ctx, e)
 		if err != nil {
 			return err
 		}
 		data := k.newest() // before the read, which may show that the node has them
-		now, st, err := e.Get(ctx, full)
+		now, st, err := e.Get(ctx, k.node)
 		switch {
 		case err != nil:
 			return err
@@ -229,7 +227,7 @@ func (k *Kept) write(ctx context.Context, e *zkconn.Epoch) error {
 		case bytes.Equal(now, data):
 			return nil
 		}
-		return on(ctx, e, link, &zk.SetDataRequest{Path: full, Data: k.newest(), Version: st.Version})
+		return on(ctx, e, link, &zk.SetDataRequest{Path: k.node, Data: k.newest(), Version: st.Version})
 	})
 }
 
@@ -279,8 +277,7 @@ func (k *Kept) watch(ctx context.Context, e *zkconn.Epoch) error {
 	if k.isBehind() { // the write would end the watch
 		return nil
 	}
-	full := k.at.Full(k.at.Path)
-	l := record.Hear(e, full)
+	l := record.Hear(e, k.node)
 	defer l.Stop()
 	k.mu.Lock()
 	k.heard = l
@@ -297,7 +294,7 @@ func (k *Kept) watch(ctx context.Context, e *zkconn.Epoch) error {
 			return err
 		}
 		// Some servers do not report a deletion to a session that may not read the node.
-		if _, there, err := e.Exists(ctx, full); err != nil || !there {
+		if _, there, err := e.Exists(ctx, k.node); err != nil || !there {
 			if zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent) {
 				continue
 			}
@@ -309,17 +306,16 @@ func (k *Kept) watch(ctx context.Context, e *zkconn.Epoch) error {
 
 // remove deletes the node, if it is ours. Otherwise it goes with its session.
 func (k *Kept) remove(ctx context.Context, e *zkconn.Epoch) error {
-	full := k.at.Full(k.at.Path)
 	err := record.Insist(ctx, e, func() error {
 		link, err := k.caughtUp(ctx, e)
 		if err != nil {
 			return err
 		}
-		st, there, err := e.Exists(ctx, full)
+		st, there, err := e.Exists(ctx, k.node)
 		if err != nil || !there || st.EphemeralOwner != e.ID() {
 			return err
 		}
-		if err = on(ctx, e, link, &zk.DeleteRequest{Path: full, Version: st.Version}); errors.Is(err, zk.ErrNoNode) {
+		if err = on(ctx, e, link, &zk.DeleteRequest{Path: k.node, Version: st.Version}); errors.Is(err, zk.ErrNoNode) {
 			err = nil // another program was faster
 		}
 		return err
@@ -331,7 +327,7 @@ func (k *Kept) remove(ctx context.Context, e *zkconn.Epoch) error {
 }
 
 // SetData replaces the data. It blocks until the node is there with these data or newer ones. If ctx ends first, the data will be
-// written all the same. A node of another session at the path delays it, too. If the Kept has ended, the error is that of Err.
+// written all the same. A node of another session at the path delays it, too. If the Kept has ended, the error is [Kept.Err].
 // Data that do not fit into a request (1 MB) are zksync.ErrMisuse. It costs one read and one write.
 func (k *Kept) SetData(ctx context.Context, data []byte) error {
 	if err := k.made().fits(data); err != nil {
@@ -342,7 +338,7 @@ func (k *Kept) SetData(ctx context.Context, data []byte) error {
 	k.wanted++
 	wanted := k.wanted
 	if k.heard != nil {
-		k.heard.Tell(k.at.Full(k.at.Path), zkconn.Changed)
+		k.heard.Tell(k.node, zkconn.Changed)
 	}
 	for k.kept < wanted && k.err == nil {
 		news := k.news

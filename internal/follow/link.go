@@ -15,7 +15,7 @@ import (
 const window = 64
 
 // link is a tree's use of one connection. Reads are sent ahead, and their answers are handled in the order of the
-// requests, which is that of the server's history. So a later answer never shows an older state.
+// requests, which is the order of the server's history. So a later answer never shows an older state.
 type link struct {
 	t       *tree
 	e       *zkconn.Epoch
@@ -112,7 +112,7 @@ func asking[T any](l *link, j job, call *zkconn.Call[T], w *zkconn.Watch, f func
 			if err != nil && w != nil {
 				zkconn.GiveUp(l.e, w, call)
 			}
-			if errors.Is(err, zkconn.ErrTooLong) { // it ends the loop, and the path is not that of the tree
+			if errors.Is(err, zkconn.ErrTooLong) { // it ends the loop, whose path is another one
 				err = fmt.Errorf("%s: %w", j.path, err)
 			}
 			return f(j.path, v, w, err)

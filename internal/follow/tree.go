@@ -50,7 +50,7 @@ func Tree(ctx context.Context, at *session.Access, path string) iter.Seq2[Event,
 	return func(yield func(Event, error) bool) {
 		t := newTree(path)
 		t.yield = yield
-		// The error of In says why the loop ends. If its body has left it, nobody is there to hear that.
+		// If the body has left the loop, the error does not matter.
 		if err := at.Run(ctx, "", t.in); err != nil && !t.stopped {
 			yield(Event{}, err)
 		}
