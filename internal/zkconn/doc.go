@@ -10,4 +10,8 @@
 // acknowledged requests. It writes the credentials again after each reconnect. It sets watches, and
 // delivers their events in wire order. And it checks the shape of every reply before the client
 // library decodes it, because the library's own decoder can panic or allocate without bound.
+//
+// No file refers to one above it. From below: the lease clock and the hub of watches, session (what the connections of
+// one session share), wire, Epoch (its present connection, and requests on it), Client (the state), and tenure, which
+// connects an epoch and ends it for the client. A wire reports upwards only to its owner, which is the tenure.
 package zkconn

@@ -81,7 +81,7 @@ func (o *Orphan) settle(e *Epoch) bool {
 
 // sweep removes the orphan once. It returns nil when nothing of it is left.
 func (o *Orphan) sweep(ctx context.Context, e *Epoch) error {
-	if err := e.remove(ctx, o.First, o.Node); err != nil || o.Node != "" || o.Prefix == "" {
+	if err := remove(ctx, e, o.First, o.Node); err != nil || o.Node != "" || o.Prefix == "" {
 		return err
 	}
 	// The sync of SyncedChildren is needed: a server other than the
@@ -92,14 +92,14 @@ func (o *Orphan) sweep(ctx context.Context, e *Epoch) error {
 	}
 	for _, n := range names {
 		if strings.HasPrefix(n, o.Prefix) {
-			err = cmp.Or(err, e.remove(ctx, o.Dir+"/"+n))
+			err = cmp.Or(err, remove(ctx, e, o.Dir+"/"+n))
 		}
 	}
 	return err
 }
 
 // remove removes the nodes that are there, in order; "" stands for none.
-func (e *Epoch) remove(ctx context.Context, nodes ...string) error {
+func remove(ctx context.Context, e *Epoch, nodes ...string) error {
 	for _, n := range nodes {
 		if n == "" {
 			continue
