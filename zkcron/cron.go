@@ -20,11 +20,9 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Func is what a job does. Its context ends with Run's context, and with the lease under which the tick runs (cause zksync.ErrLost):
-// from then on another process may run the tick again.
-//
-// If it returns an error, the error is recorded and logged, and passed to the next tick; the tick does not run again. A panic
-// is recorded in the same way, so that it does not go from process to process. Then it ends the process.
+// Func is what a job does. Its context ends with Run's context and with the lease (cause zksync.ErrLost): from then on
+// another process may run the tick again. An error or a panic is recorded, logged and passed to the next tick; the tick
+// does not run again. A panic then ends the process.
 type Func func(ctx context.Context, t Tick) error
 
 // Tick is one run of a job.
@@ -79,9 +77,9 @@ func (c *Cron) made() *Cron {
 // local is the node below which the jobs are, as the user knows it.
 func (c *Cron) local() string { return c.at.Path + "/" + layout.Cron }
 
-// Every registers a job with a tick at each multiple of d since the Unix epoch, in UTC, so that all processes have the same
-// ticks. The first tick is the first one after the job was made on the servers. d is at least a millisecond. The name becomes the name of
-// a node: not empty, without a slash. Every does no I/O, and affects later calls of Run, which report what is wrong.
+// Every registers a job with a tick at each multiple of d since the Unix epoch, in UTC, so that all processes have the
+// same ticks. d is at least a millisecond. The name becomes the name of a node: not empty, without a slash. Every
+// affects later calls of Run, which report what is wrong.
 func (c *Cron) Every(name string, d time.Duration, f Func, opts ...JobOption) {
 	c.made().register(name, f, opts, func(j *job) {
 		switch {

@@ -90,9 +90,9 @@ func WithMissed(m Missed) JobOption {
 // the start, an error, and no end. The default is to run the tick again.
 func WithAtMostOnce() JobOption { return func(j *job) { j.wants.AtMostOnce = true } }
 
-// WithRevision numbers a schedule, from 1 on; the default is 0. The schedule with the greatest number is in force at once: the other
-// processes leave the job, and log that. The job does not return to a smaller number: to undo a change, give the old
-// schedule a greater one. Schedules that differ and have the same number wait for each other: see [Cron.Run].
+// WithRevision numbers a schedule, from 1 on; the default is 0. The schedule with the greatest number is in force at
+// once: the other processes leave the job, and log that. The job does not return to a smaller number. Schedules that
+// differ and have the same number wait for each other: see [Cron.Run].
 func WithRevision(n int) JobOption {
 	return func(j *job) {
 		if n < 0 {

@@ -100,11 +100,9 @@ func (h *Hold) SetNote(ctx context.Context, note string) error {
 	})
 }
 
-// Unlock ends the hold, and grants the lock to the first waiter.
-//
-// If the error is [zksync.Ambiguous], the session still carries the Unlock out, as long as it is not closed: [Hold.Done]
-// reports when, and another call waits for it. If the hold was broken, or resumed by another process, the error is
-// zksync.ErrLost, and its text has the reason. After an Unlock that succeeded it is zksync.ErrReleased. It costs one request.
+// Unlock ends the hold, and grants the lock to the first waiter. If the error is [zksync.Ambiguous], the session carries
+// the Unlock out, and [Hold.Done] reports when. If the hold was broken, or resumed by another process, the error is
+// zksync.ErrLost; after an Unlock that succeeded it is zksync.ErrReleased. It costs one request.
 func (h *Hold) Unlock(ctx context.Context) error {
 	err := h.unlock(ctx)
 	switch {

@@ -78,11 +78,9 @@ func (m *Mutex) TryLock(ctx context.Context, owner string) (*Hold, error) {
 	return a.obtain(ctx, "try-lock", a.run)
 }
 
-// Resume continues a hold of the owner, after a restart of its process or elsewhere. The token is the same.
-//
-// It fails with zksync.ErrNotAcquired if the owner holds nothing, and while the session of another process lives that has the hold
-// open: after a crash for up to a session timeout. With a session file ([zksync.WithSessionFile]) the next process ends the
-// session of the process before. It costs four requests, or five if it is refused.
+// Resume continues a hold of the owner, after a restart of its process or elsewhere, with the same token. It fails with
+// zksync.ErrNotAcquired if the owner holds nothing, and while the session of another process has the hold open: after a
+// crash for up to a session timeout, or less with [zksync.WithSessionFile]. It costs four requests, five if refused.
 func (m *Mutex) Resume(ctx context.Context, owner string) (*Hold, error) {
 	r := &resumption{attempt: attempt{m: m.made(), owner: owner}, id: node.NewUUID()}
 	return r.obtain(ctx, "resume", r.run)
@@ -107,12 +105,9 @@ func (m *Mutex) Holder(ctx context.Context) (x Holder, err error) {
 	return x, err
 }
 
-// Break ends the hold with this token, which [Mutex.Holder] returns, whether or not a process has it open. The next holder sees
-// the name of this process ([zksync.WithName], or else the process and its host) and why, and so does a living process that had
-// the hold: see [Hold.Broken].
-//
-// It never ends a later hold: the error is zksync.ErrStale. A reason of more than 64 KB, or that is not UTF-8, is
-// zksync.ErrMisuse. It costs three requests, or four if no process has the hold open.
+// Break ends the hold with this token, which [Mutex.Holder] returns, whether or not a process has it open. The next
+// holder, and a living process that had the hold, see the name of this process and why: [Hold.Broken]. It never ends a
+// later hold: the error is zksync.ErrStale. It costs three requests, or four if no process has the hold open.
 func (m *Mutex) Break(ctx context.Context, token zksync.Token, why string) error {
 	err, doubt := valid("reason", why, 0, maxText), false
 	self := m.made().at.Content(node.Content{}).Owner

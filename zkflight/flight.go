@@ -16,11 +16,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Flight suppresses duplicate calls in a cluster, like golang.org/x/sync/singleflight.Group. Unlike with zkonce.Once, no
-// result is kept: a caller that asks after a run has ended runs the function again.
-//
-// All Flights with the same path are one, and must use the same T, which is sent as JSON. A Flight is safe for use by
-// many goroutines. Those of one process should share one Flight: then they are one contender on the servers.
+// Flight suppresses duplicate calls in a cluster, like golang.org/x/sync/singleflight.Group. All Flights with the same
+// path are one, and must use the same T, which is sent as JSON. A Flight is safe for use by many goroutines. Those of
+// one process should share one Flight: then they are one contender on the servers.
 type Flight[T any] struct {
 	opts []zksync.Option
 	at   *session.Access
@@ -91,11 +89,9 @@ func (f *Flight[T]) DoChan(ctx context.Context, key string, fn func(ctx context.
 	return ch
 }
 
-// Forget makes the cluster forget a key: calls of [Flight.Do] that begin after Forget has returned do not get the result of
-// a run that began before Forget was called. That run continues, and its result is for the callers in its own process that
-// had asked when it began. All others wait until it has ended, and one of them runs the function. So, unlike with
-// singleflight's Forget, there are never two runs at a time. After an error it is unknown whether the key is forgotten.
-// It costs one request.
+// Forget makes the cluster forget a key: later calls of [Flight.Do] do not get the result of a run that began before.
+// That run continues, for the callers in its own process that had asked when it began. All others wait until it has
+// ended: unlike with singleflight, there are never two runs at a time. It costs one request.
 func (f *Flight[T]) Forget(ctx context.Context, key string) error {
 	if err := f.made().at.Misuse(); err != nil {
 		return f.named("forget", key, err)

@@ -23,14 +23,10 @@ type Membership struct {
 	p  *presence.Presence
 }
 
-// Join makes this process a member, until Leave or Close. If the ZooKeeper session ends, or the node is removed, the process
-// joins again with its last data.
-//
-// After an error the process is not a member. If another session has a member with this ID, perhaps of a killed process, Join
-// waits until it is gone, for at most one and a half session timeouts. Then the error is zksync.ErrMisuse and
-// zksync.ErrNotAcquired. If this session has the member, or the ID is malformed, it is zksync.ErrMisuse.
-//
-// It costs two requests, and more at the first use.
+// Join makes this process a member, until Leave or Close. If the ZooKeeper session ends, the process joins again with
+// its last data. If another session has a member with this ID, Join waits for its end, for
+// at most one and a half session timeouts; then the error is zksync.ErrMisuse and zksync.ErrNotAcquired. It costs two
+// requests.
 func (g *Group) Join(ctx context.Context, me Member) (*Membership, error) {
 	m, err := g.checked().join(ctx, me)
 	return m, g.at.Named("join", err)
@@ -118,9 +114,9 @@ func (m *Membership) ID() string { return m.id }
 // process has joined again, Lost returns another channel.
 func (m *Membership) Lost() <-chan struct{} { return m.p.Lost() }
 
-// SetData changes the data of the member. Concurrent calls take effect one after the other. If the process has to join again,
-// it does so with the new data. After an error they may be set now or in the next session: the error satisfies
-// zksync.Ambiguous. After Leave it is zksync.ErrReleased. It costs two requests: the change, and a new watch.
+// SetData changes the data of the member. Concurrent calls take effect one after the other. After an error the data may
+// be set now or in the next session: the error satisfies zksync.Ambiguous. After Leave it is zksync.ErrReleased. It
+// costs two requests: the change, and a new watch.
 func (m *Membership) SetData(ctx context.Context, data []byte) error {
 	err := m.g.fits(m.id, data)
 	if err == nil {

@@ -21,11 +21,8 @@ type View struct {
 }
 
 // Watch is a loop over the states of the group: the present one, with all members in Joined, and then one after every
-// change. It may combine changes that follow each other quickly, or that happened without a connection. Applied in order, the
-// changes give the members on the servers. The body may use the group, and keep the views. The loop ends with an error.
-//
-// At the beginning, and after a lost connection, each member costs a request. Later a member that joins or changes its data
-// costs one; one that leaves costs none. Servers before 3.6 also list the members at each change.
+// change. It may combine changes. Applied in order, the changes give the members on the servers. The body may use the
+// group, and keep the views. docs/group.md has the requests.
 func (g *Group) Watch(ctx context.Context) iter.Seq2[View, error] {
 	return func(yield func(View, error) bool) {
 		err := g.checked().at.Run(ctx, "watch", func(ctx context.Context, e *zkconn.Epoch) error {

@@ -9,12 +9,9 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Do calls f if no process in the cluster has, and waits until the function has returned, in whichever process it runs.
-// As with sync.Once, a function that panics counts as done, and Do panics only in the goroutine that ran it. Unlike
-// with sync.Once, a function that calls runtime.Goexit does not count.
-//
-// Do waits without a bound. If the lease is lost while f runs, another process may run its function at the same time.
-// A panic of f waits for the servers for at most a second.
+// Do calls f if no process in the cluster has, and waits without a bound until the function has returned, in whichever
+// process it runs. As with sync.Once, a function that panics counts as done, and Do panics only in the goroutine that
+// ran it. A function that calls runtime.Goexit does not count.
 func (o *Once) Do(f func()) {
 	if o.made().learned() == nil {
 		o.doOnce(f)
@@ -49,8 +46,8 @@ func (o *Once) once(run func() *outcome, panicked func(v any)) (*outcome, error)
 }
 
 // OnceFunc returns a function that calls f if no process in the cluster has: like sync.OnceFunc, with [Once.Do]. If f
-// panics, the returned function panics on every call: with the same value if it called f itself, otherwise with the
-// text of that value. Once f has run anywhere, its calls cost no request, and a Reset does not change it.
+// panics, the returned function panics on every call: with the same value if it called f itself, otherwise with its
+// text. Once f has run anywhere, its calls cost no request, and a Reset does not change it.
 func OnceFunc(s *zksync.Session, path string, f func(), opts ...zksync.Option) func() {
 	m := newMirror(s, path, func() struct{} { f(); return struct{}{} }, opts)
 	return func() { m.call() }

@@ -18,9 +18,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Promise is a value that comes later. One call in the cluster gives it, or says that it will not come; all waiters get it.
-// It is java.util.concurrent's CompletableFuture without callbacks. Unlike a [Once] it runs nothing, and nothing takes the
-// place of a process that dies: wait with a deadline, or let another process call Fail. It is safe for use by many goroutines.
+// Promise is a value that comes later: java.util.concurrent's CompletableFuture without callbacks. One call in the
+// cluster gives it, or says that it will not come; all waiters get it. Nothing takes the place of a process that dies:
+// wait with a deadline. It is safe for use by many goroutines.
 type Promise[T any] struct {
 	at    *session.Access
 	terms record.Terms[fate]
@@ -72,10 +72,8 @@ func (p *Promise[T]) pending() string { return p.terms.Base + "/pending" }
 func (p *Promise[T]) writers() string { return p.terms.Base + "/writers" }
 
 // Complete gives the promise its value, unless it is decided. It reports whether this call has decided it, also if the
-// servers' answer was lost. A value that cannot be encoded, or takes more than 700 KB, is zksync.ErrMisuse. If another program
-// has removed nodes of the promise, the error is zksync.ErrBroken.
-//
-// It costs one request, none if this object knows that the promise is decided, and a few more at the first use of a path.
+// servers' answer was lost. A value that cannot be encoded, or takes more than 700 KB, is zksync.ErrMisuse. It costs one
+// request, none if this object knows that the promise is decided.
 func (p *Promise[T]) Complete(ctx context.Context, v T) (bool, error) {
 	if err := p.made().at.Misuse(); err != nil {
 		return false, p.at.Named("complete", err)
@@ -153,11 +151,9 @@ func (p *Promise[T]) look(ctx context.Context, e *zkconn.Epoch, seen *int64) (*f
 	return nil, nil
 }
 
-// Wait returns the value, as soon as there is one. If the promise has failed, the error is a *[Failure] with the message. If
-// another program has removed nodes of the promise, it is zksync.ErrBroken.
-//
-// It costs two requests, one of them when the wait ends, and one in each session timeout. It costs none if this object knows
-// how the promise was decided, and a few more at the first use of a path.
+// Wait returns the value, as soon as there is one. If the promise has failed, the error is a *[Failure]. If another
+// program has removed nodes of the promise, it is zksync.ErrBroken. It costs two requests, and one in each session
+// timeout, and none if this object knows how the promise was decided.
 func (p *Promise[T]) Wait(ctx context.Context) (v T, err error) {
 	err = p.made().run(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		for seen, pace := int64(0), (node.Pace{Free: 2}); ; {
@@ -196,11 +192,9 @@ func (p *Promise[T]) read(ctx context.Context, e *zkconn.Epoch, seen *int64) (*f
 	return p.look(ctx, e, seen)
 }
 
-// Done returns a channel that is closed when the promise is decided; then Wait does not block. If the wait fails, for example
-// because another program has removed nodes, the channel stays open, and the next call of Done begins again. All objects of
-// one path and session share one wait: a watch and some memory, and no goroutine.
-//
-// It costs the requests of one Wait, one more after each disconnect, and none if this object knows how the promise was decided.
+// Done is closed when the promise is decided; then Wait does not block. If the wait fails, for example because another
+// program has removed nodes, the channel stays open, and the next call of Done begins again. All objects of one path and
+// session share one wait, which needs no goroutine.
 func (p *Promise[T]) Done() <-chan struct{} {
 	p.made().mu.Lock()
 	defer p.mu.Unlock()

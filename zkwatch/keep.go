@@ -20,13 +20,9 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Kept is an ephemeral node of this process that is made again in every session, and when another program has removed it:
-// Curator's PersistentNode. If another program writes to it, its data are written again. While another session has an
-// ephemeral node at the path, it waits. A node there that is not ephemeral, and a second Keep of the path in one session,
-// end it with zksync.ErrMisuse.
-//
-// It looks at the owner, on the same connection, before it changes or removes the node. If another program removes the node and
-// makes its own while such a request is on its way, the request may hit that node. It is safe for use by many goroutines.
+// Kept is an ephemeral node of this process that is made again in every session, and when another program has removed or
+// changed it: Curator's PersistentNode. While another session has an ephemeral node at the path, it waits. A node there
+// that is not ephemeral ends it with zksync.ErrMisuse. It is safe for use by many goroutines. docs/watch.md has more.
 type Kept struct {
 	at   *session.Access
 	node string // the path on the servers
@@ -50,11 +46,9 @@ type Kept struct {
 	err    error            // why it has ended
 }
 
-// Keep makes the node, with its parents, in the background, and keeps it there until Close, or until the session is closed. It
-// does not block: SetData waits until the node is there. Its options are WithACL and WithName. Whatever is wrong with the
-// arguments ends it: Done is closed, and Err has the reason.
-//
-// A node costs one request to make, one to watch, and one in each session timeout.
+// Keep makes the node, with its parents, in the background, and keeps it until Close. SetData waits until the node is
+// there. Its options are WithACL and WithName. Whatever is wrong with the arguments ends it: Done is closed, and Err has
+// the reason. It costs one request in each session timeout.
 func Keep(s *zksync.Session, path string, data []byte, opts ...zksync.Option) *Kept {
 	k := &Kept{
 		at:   session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...),
@@ -326,9 +320,9 @@ func (k *Kept) remove(ctx context.Context, e *zkconn.Epoch) error {
 	return err
 }
 
-// SetData replaces the data. It blocks until the node is there with these data or newer ones. If ctx ends first, the data will be
-// written all the same. A node of another session at the path delays it, too. If the Kept has ended, the error is [Kept.Err].
-// Data that do not fit into a request (1 MB) are zksync.ErrMisuse. It costs one read and one write.
+// SetData replaces the data. It blocks until the node is there with these data or newer ones. If ctx ends first, they
+// will be written all the same. If the Kept has ended, the error is [Kept.Err]. Data of more than 1 MB are
+// zksync.ErrMisuse. It costs one read and one write.
 func (k *Kept) SetData(ctx context.Context, data []byte) error {
 	if err := k.made().fits(data); err != nil {
 		return k.at.Named("keep", err)

@@ -25,11 +25,9 @@ func access(s *zksync.Session, path string) *session.Access {
 	return session.NewViewAccess[session.Option]((*session.Session)(s), path, nil)
 }
 
-// Data is a loop over the states of the data of the node at path, which may be "/": the present one, and then every later one.
-// A missing node is a state, too. If the data change several times before they are read, only the last state comes: the
-// difference of Stat.Version is how many changes that were.
-//
-// The first state costs one request, two if there is no node. Each change costs one, and a new session one more.
+// Data is a loop over the states of the data of the node at path, which may be "/": the present one, and then every
+// later one. A missing node is a state, too. The difference of Stat.Version shows how many changes were skipped. The
+// first state costs one request, two if there is no node; each change costs one.
 func Data(ctx context.Context, s *zksync.Session, path string) iter.Seq2[Node, error] {
 	at := access(s, path)
 	return func(yield func(Node, error) bool) {

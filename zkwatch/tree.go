@@ -39,13 +39,9 @@ type Event struct {
 	Node Node // for Initialized only its Path is set, to that of the tree
 }
 
-// Tree is a copy in memory of a node and everything below it, which is kept up to date: Curator's TreeCache. The node need
-// not exist. The copy is behind the servers by the delay of the network, and during an outage by everything that happens
-// meanwhile. It leaves out nodes that the session may not read, and tries them again in each session timeout. It is safe for
-// use by many goroutines.
-//
-// It costs a request for each node, and one more for each node with children; later a request for each node that is created or
-// changed; after a lost connection one for each node. On servers before 3.6 each node costs two.
+// Tree is a copy in memory of a node and everything below it, which is kept up to date: Curator's TreeCache. The node
+// need not exist. The copy leaves out nodes that the session may not read. It is safe for use by many goroutines.
+// docs/watch.md has more, and the requests.
 type Tree struct {
 	at    *session.Access
 	cache *follow.Cache
@@ -86,10 +82,9 @@ func (t *Tree) Get(path string) (Node, bool) {
 // Children returns the sorted names of the children of the node at path; nil if the copy has no such node. It does not block.
 func (t *Tree) Children(path string) []string { return t.made().cache.Children(t.at.Full(path)) }
 
-// Changes is a loop over the changes of the tree: first what is there, parents before their children, then Initialized, and
-// then every later change. If a node changes again before that was read, only the last state comes. Applied in order, the changes
-// give what Get and Children show. Each loop goes at its own pace and misses nothing: a slow one holds the events that it has yet
-// to see in memory. A loop before Start waits. After Close it ends without an error. It costs no requests.
+// Changes is a loop over the changes of the tree: first what is there, parents before their children, then Initialized,
+// and then every later change. Applied in order, the changes give what Get and Children show. A slow loop misses
+// nothing: it holds events in memory. After Close it ends without an error.
 func (t *Tree) Changes(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for ev, err := range t.made().cache.Changes(ctx) {
