@@ -251,8 +251,8 @@ func (m *holds) held(o owner) (writes, reads int) {
 	return h.writes.all(), h.reads.all()
 }
 
-// HoldCount is how many levels of Lock the calling goroutine holds, in the drop-in form and,
-// without an owner in the context, in the context form; 0 if the hold was lost.
+// HoldCount is how many levels the calling goroutine holds, in the drop-in form and, without an owner in the
+// context, in the context form; 0 if the hold was lost.
 func (m *holds) HoldCount() int {
 	n, _ := m.held(current())
 	return n
@@ -264,15 +264,15 @@ func (m *holds) HoldCountContext(ctx context.Context) int {
 	return n
 }
 
-// HeldByCurrent reports whether the calling goroutine can be proved to hold the lock at this
-// instant, an RWMutex for writing.
+// HeldByCurrent reports whether the calling goroutine can be proved to hold the lock at this instant, an RWMutex
+// for writing.
 func (m *holds) HeldByCurrent() bool { return m.HoldCount() > 0 }
 
 // HeldByOwner is HeldByCurrent for the owner in ctx.
 func (m *holds) HeldByOwner(ctx context.Context) bool { return m.HoldCountContext(ctx) > 0 }
 
-// Lease is the lease of the calling goroutine's whole hold, or else that of any goroutine of this process that
-// holds the lock, an RWMutex for writing; nil without either. Do not unlock it: that would end all levels.
+// Lease is the lease of the calling goroutine's whole hold, or else of any goroutine of this process that holds
+// the lock (an RWMutex for writing); nil without either. Do not unlock it: that would end all levels.
 func (m *holds) Lease() *zksync.Lease {
 	m.made()
 	m.mu.Lock()

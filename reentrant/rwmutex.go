@@ -12,19 +12,14 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// RWMutex is a [zkrwmutex.RWMutex] that its owner may lock again, as Java's
-// ReentrantReadWriteLock:
-//   - a writer may lock for writing and for reading again, without a request;
-//   - a writer that unlocks the write lock while it still reads goes on reading: the
-//     write lock is downgraded, and no writer gets in between;
-//   - a reader that asks for the write lock would wait for itself for ever, so it fails
-//     at once with zksync.ErrUpgrade.
+// RWMutex is a [zkrwmutex.RWMutex] that its owner may lock again, like Java's ReentrantReadWriteLock:
 //
-// It queues like the wrapped lock, on the same paths and with the same other libraries, for example Curator's
-// InterProcessReadWriteLock. Share one RWMutex per path in a process. It
-// is safe for use by many goroutines. If a hold that began with Lock or RLock is lost, it keeps out those
-// goroutines of this process with which it would conflict, until its last Unlock, or until its
-// owner locks anew.
+//   - a writer may lock again for writing and for reading, without a request;
+//   - a writer that unlocks the write lock while it still reads goes on reading: the lock is downgraded, and no writer gets in between;
+//   - a reader that asks for the write lock would wait for itself for ever, so it fails at once with zksync.ErrUpgrade.
+//
+// Share one RWMutex per path in a process. A lost hold that began with Lock or RLock keeps conflicting goroutines
+// of this process out until its last Unlock, or until its owner locks again.
 type RWMutex struct {
 	rw *zkrwmutex.RWMutex
 	*holds
@@ -49,30 +44,25 @@ func (m *RWMutex) made() *RWMutex {
 	return m
 }
 
-// Lock locks m for writing for the calling goroutine, or counts one level more if that goroutine
-// holds it for writing. A first level blocks and panics like
-// [zkrwmutex.RWMutex.Lock], and costs its requests. A further level returns at once and costs none. If the hold was lost
-// meanwhile, Lock queues anew, and begins a new hold with a first level. It panics with an error that
-// wraps zksync.ErrUpgrade if the goroutine holds m for reading only.
+// Lock locks m for writing for the calling goroutine, or counts one level more if that goroutine holds it for
+// writing. It panics with an error that wraps zksync.ErrUpgrade if the goroutine holds m only for reading.
 func (m *RWMutex) Lock() {
 	if err := m.made().dropIn(m.first(false, false), form{}); err != nil {
 		panic(err)
 	}
 }
 
-// RLock locks m for reading for the calling goroutine, or counts one level more if that goroutine
-// holds it for reading or writing. Otherwise it is like Lock.
+// RLock locks m for reading for the calling goroutine, or counts one level more if that goroutine holds it for
+// reading or writing.
 func (m *RWMutex) RLock() {
 	if err := m.made().dropIn(m.first(true, false), form{read: true}); err != nil {
 		panic(err)
 	}
 }
 
-// LockContext locks m for writing for the owner in ctx ([WithOwner]), or else for the
-// calling goroutine, and returns a lease for this level. The lease's Unlock gives back
-// only this level. A first level blocks and fails like [zkrwmutex.RWMutex.LockContext], and costs its requests. A further
-// level returns at once and costs none. It fails with zksync.ErrUpgrade
-// if the owner holds m for reading only.
+// LockContext locks m for writing for the owner in ctx ([WithOwner]), or else for the calling goroutine, and
+// returns a lease for this level, whose Unlock gives back only this level. It fails with zksync.ErrUpgrade if the
+// owner holds m only for reading.
 func (m *RWMutex) LockContext(ctx context.Context) (*zksync.Lease, error) {
 	return m.made().leased(ctx, m.rw.LockContext, form{})
 }
@@ -83,11 +73,9 @@ func (m *RWMutex) TryLockContext(ctx context.Context) (*zksync.Lease, error) {
 	return m.made().leased(ctx, m.rw.TryLockContext, form{try: true})
 }
 
-// RLockContext locks m for reading for the owner in ctx, or else for the calling
-// goroutine, and returns a lease for this level. While there is such a
-// lease inside a write hold, an Unlock of the last write level does not downgrade the hold: it stays
-// exclusive until the lease is unlocked. While a downgrade is under way, RLockContext waits for its
-// end, also in the Try form. Otherwise RLockContext is like LockContext.
+// RLockContext locks m for reading for the owner in ctx, or else for the calling goroutine, and returns a lease
+// for this level. While there is such a lease inside a write hold, the hold stays exclusive: an Unlock of the last
+// write level does not downgrade it. During a downgrade it waits, also in the Try form.
 func (m *RWMutex) RLockContext(ctx context.Context) (*zksync.Lease, error) {
 	return m.made().leased(ctx, m.rw.RLockContext, form{read: true})
 }
@@ -97,14 +85,12 @@ func (m *RWMutex) TryRLockContext(ctx context.Context) (*zksync.Lease, error) {
 	return m.made().leased(ctx, m.rw.TryRLockContext, form{read: true, try: true})
 }
 
-// Unlock takes back the calling goroutine's last Lock. The last level releases the
-// lock, or downgrades it if the goroutine still reads. It blocks like [zksync.Lease.Unlock]; a downgrade blocks
-// for at most a second, and ends in the background. An Unlock of a level of a hold that was lost
-// returns at once. Unlock panics if the goroutine does not hold m for writing; if another owner does, the panic names it.
+// Unlock takes back the calling goroutine's last Lock. The last level releases the lock, or downgrades it if the
+// goroutine still reads, in the background after a second. Unlock panics if the goroutine does not hold m for
+// writing; if another owner does, the panic names it.
 func (m *RWMutex) Unlock() { m.made().unlockDropIn("Unlock", "RWMutex", "an RWMutex") }
 
-// RUnlock takes back the calling goroutine's last RLock. It panics if the goroutine does
-// not hold m for reading. Otherwise it is like Unlock.
+// RUnlock takes back the calling goroutine's last RLock. It panics if the goroutine does not hold m for reading.
 func (m *RWMutex) RUnlock() {
 	o := current()
 	m.made().mu.Lock()
@@ -121,22 +107,20 @@ func (m *RWMutex) RUnlock() {
 	}
 }
 
-// TryLock is Lock without waiting for other owners: a first level is like [zkrwmutex.RWMutex.TryLock], a further
-// level succeeds at once. It reports false also if the goroutine holds m for reading only.
+// TryLock is Lock without waiting for other owners. It reports false also if the goroutine holds m only for
+// reading.
 func (m *RWMutex) TryLock() bool {
 	return tried(m.made().dropIn(m.first(false, true), form{try: true}))
 }
 
-// TryRLock is RLock without waiting for other owners. Otherwise it is like TryLock.
+// TryRLock is RLock without waiting for other owners.
 func (m *RWMutex) TryRLock() bool {
 	return tried(m.made().dropIn(m.first(true, true), form{read: true, try: true}))
 }
 
-// Do runs f while the owner in ctx, or else the calling goroutine, holds m for writing. The
-// context of f has the owner, so calls with that context are nested,
-// whichever goroutines make them. It ends with the lease and with ctx. If the
-// owner holds m for reading only, Do fails with zksync.ErrUpgrade and does not run f. Otherwise Do is like
-// [zkrwmutex.RWMutex.Do].
+// Do runs f while the owner in ctx, or else the calling goroutine, holds m for writing. The context of f has the
+// owner, so calls with it are nested, whichever goroutines make them. If the owner holds m only for reading, Do
+// fails with zksync.ErrUpgrade.
 func (m *RWMutex) Do(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) error {
 	return scope(ctx, m.made().LockContext, f)
 }

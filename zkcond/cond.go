@@ -18,12 +18,11 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Cond is a condition variable for many machines: sync.Cond with a path. All Conds
-// with the same path and the same lock are one condition. A lock may have any number of conditions, each
-// with a path of its own. A Cond is safe for use by many goroutines.
+// Cond is a condition variable for many machines: sync.Cond with a path. All Conds with the same path and the same
+// lock are one condition. A lock may have any number of conditions, each with a path of its own.
 //
-// It has two forms. Wait, Signal and Broadcast are those of sync.Cond, for a lock that is locked with Lock.
-// WaitContext, SignalContext and BroadcastContext are for the leases of the lock's other form.
+// Wait, Signal and Broadcast are those of sync.Cond, for a lock that is locked with Lock. WaitContext,
+// SignalContext and BroadcastContext are for leases.
 type Cond struct {
 	// L is held while the condition is checked or changed.
 	L sync.Locker
@@ -34,11 +33,9 @@ type Cond struct {
 	misuse error
 }
 
-// New names a condition of the lock l by the path of a directory of its own. The first wait creates the
-// directory, and the servers remove it when it is empty. It must not be the lock's directory, or
-// below it. l is a *zksync.Mutex, a *zkrwmutex.RWMutex (its writers may wait), or a lock of
-// package reentrant. The options are zksync.WithACL and zksync.WithName. New does no I/O. The first call
-// reports another kind of lock, a malformed path, or a nil session of the lock as zksync.ErrMisuse.
+// New names a condition of the lock l by a directory of its own, which must not be the lock's or below it. l is a
+// *zksync.Mutex, a *zkrwmutex.RWMutex (its writers may wait), or a lock of package reentrant. The options are
+// zksync.WithACL and zksync.WithName. New sends nothing.
 func New(l zksync.Locker, path string, opts ...zksync.Option) *Cond {
 	c := &Cond{L: l, path: path, lock: share.MonitorOf(l)}
 	if c.lock == nil {
@@ -68,14 +65,10 @@ func within(dir, path string) bool {
 	return path == dir || len(path) > len(dir) && path[:len(dir)] == dir && path[len(dir)] == '/'
 }
 
-// Wait unlocks c.L, waits for a signal, and locks c.L again. For a reentrant lock it does so with all levels.
-// No signal is missed between the unlock and the wait.
-//
-// It blocks until there is a signal and c.L is locked, without a bound. A disconnect keeps its place among the waiters.
-// If its session is lost meanwhile, the place is gone: it locks again and returns as if woken. If the hold of c.L was lost before, it only
-// locks again. It panics with a *zksync.Error if the caller does not hold c.L through Lock, the session
-// was closed before, or the servers refuse for good. If the session is closed while it waits, it never returns. It costs four requests to begin as the first waiter, three behind others; when woken, one
-// read, those of the lock, and one to use the signal.
+// Wait unlocks c.L, waits for a signal, and locks c.L again, with all levels of a reentrant lock. No signal is
+// missed between the unlock and the wait. If its session is lost meanwhile, it locks again and returns as if
+// woken. If the hold of c.L was lost before, it only locks again. It panics if the caller does not hold c.L
+// through Lock.
 func (c *Cond) Wait() {
 	c.made().must("wait", func() error {
 		_, err := c.wait(context.Background(), nil) // the caller has the form without leases
@@ -96,28 +89,14 @@ func (c *Cond) must(op string, f func() error) {
 	call.End(c.wrap(op, err))
 }
 
-// WaitContext releases the lock that is held under l, waits for a signal, and locks again. It
-// returns the new lease, with a greater token. l ends with zksync.ErrReleased. For a reentrant lock
-// all levels are released and restored: the leases of the other levels end,
-// too, but their Unlocks still count. After Lock, l is the lock's Lease(). If WaitContext then returns no
-// lease, the lock is not held; only the Unlocks of a reentrant lock are still to come.
+// WaitContext releases the lock that is held under l, waits for a signal, and locks again. It returns the new
+// lease, with a greater token; l ends with zksync.ErrReleased. ctx must not end with l. For a reentrant lock all
+// levels are released and restored.
 //
-// It blocks until there is a signal and the lock is held, or ctx ends. ctx must not end with l, like the context
-// that Do gives to its function. A disconnect keeps its place among the waiters. If its session is lost while it waits, it
-// locks again and returns as if woken.
-//
-// It returns a lease if and only if the lock is held, also with an error:
-//   - When ctx ends, it locks again if that is possible within 40 ms, and returns the lease
-//     with an error that wraps the context's error. A signal that was for it goes to another waiter.
-//     Otherwise the error also wraps zksync.ErrNotAcquired, and there is no lease. Then an Unlock of c.L would panic. If
-//     ctx ends before the wait begins, the lease is l.
-//   - If the servers refuse (an access control list, for example), it does not wait, and
-//     returns a lease with the error. It may be another lease than l.
-//   - If l was lost or released before, or belongs to another lock, the error is
-//     zksync.ErrLost, zksync.ErrReleased or zksync.ErrMisuse, without a lease.
-//   - If the session is closed, the error is zksync.ErrClosed, without a lease.
-//
-// It costs the requests of Wait.
+// It returns a lease if and only if the lock is held, also with an error. When ctx ends, it locks again if that
+// takes at most 40 ms, and passes a signal that it got to another waiter; else the error also wraps
+// zksync.ErrNotAcquired, and an Unlock of c.L would panic. If the servers refuse the wait, it returns a lease with
+// the error, perhaps another than l.
 func (c *Cond) WaitContext(ctx context.Context, l *zksync.Lease) (*zksync.Lease, error) {
 	if c.made(); l == nil && c.misuse == nil {
 		return nil, c.wrap("wait", fmt.Errorf("%w: a nil lease; lock before", zksync.ErrMisuse))
@@ -126,13 +105,8 @@ func (c *Cond) WaitContext(ctx context.Context, l *zksync.Lease) (*zksync.Lease,
 	return (*zksync.Lease)(again), c.wrap("wait", err)
 }
 
-// Signal wakes the waiter that has waited longest without a signal, if there is one. As with sync.Cond, the caller may hold
-// c.L, in either form, but need not.
-//
-// It blocks until the servers answer. It does not wait for the lock. A disconnect delays it; in a new session it finds out whether the
-// signal was sent. Without the lock it may then wake two of those that waited when it was called. It panics with a *zksync.Error if
-// the session was closed before (if meanwhile, it never returns), or the servers refuse for good. It costs one request if nobody waits, else three, and one more without
-// the lock.
+// Signal wakes the waiter that has waited longest without a signal, if there is one. The caller may hold c.L, in
+// either form, but need not. After a disconnect without the lock it may wake two waiters.
 func (c *Cond) Signal() { c.made().dropIn("signal", false) }
 
 // Broadcast wakes all present waiters. Otherwise it is like Signal.
@@ -151,9 +125,9 @@ func (c *Cond) holder() *lease.Lease {
 	return nil
 }
 
-// SignalContext is Signal for a lock that is held under l. It blocks until the servers answer or ctx ends. If ctx
-// ends, the error wraps the context's error, and a waiter may have been woken. If l was lost or released, or belongs to another
-// lock, the error is zksync.ErrLost, zksync.ErrReleased or zksync.ErrMisuse. If the session is closed, it is zksync.ErrClosed.
+// SignalContext is Signal for a lock that is held under l. If ctx ends, a waiter may have been woken. If l was
+// lost or released, or belongs to another lock, the error is zksync.ErrLost, zksync.ErrReleased or
+// zksync.ErrMisuse.
 func (c *Cond) SignalContext(ctx context.Context, l *zksync.Lease) error {
 	return c.made().wrap("signal", c.under(ctx, (*lease.Lease)(l), false))
 }

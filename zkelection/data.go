@@ -17,17 +17,11 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// SetData changes the Data of this candidate while it leads. Leader, Candidates and Observe of all processes show it from then
-// on, and the later candidacies of this Election begin with it. Only the leader of this moment can set it: the
-// transaction checks its node.
-//
-// It blocks until the servers answer, at most until ctx or the leadership ends. After a disconnect it finds out whether the data
-// were set, and sets them if not. If this Election has never led, the error is zksync.ErrNotAcquired; after the leadership it is
-// zksync.ErrLost or zksync.ErrReleased. Data that do not fit into a node are zksync.ErrMisuse. If ctx ends after the request was
-// sent, the error satisfies zksync.Ambiguous. It costs two requests, and one of the candidate behind it; each observer makes three.
-//
-// Of calls at the same time one is the last. A candidate's node is never sealed, because the next in line would take the change
-// of a sealed node for a release.
+// SetData changes the Data of this candidate while it leads. Leader, Candidates and Observe of all processes show
+// it from then on, and later candidacies of this Election begin with it. The transaction checks the leader's node.
+// If this Election has never led, the error is zksync.ErrNotAcquired; after the leadership it is zksync.ErrLost or
+// zksync.ErrReleased. Data that do not fit into a node are zksync.ErrMisuse. If ctx ends after the request was
+// sent, the error satisfies zksync.Ambiguous. Of calls at the same time one is the last.
 func (e *Election) SetData(ctx context.Context, data []byte) error {
 	return e.made().wrap("set-data", e.setData(ctx, slices.Clone(data)))
 }

@@ -30,9 +30,8 @@ type Candidate struct {
 	Node    string       // the path of its node
 }
 
-// Election is one candidate's view of an election. Each Campaign is a candidacy of its
-// own, so one Election may campaign several times at once. It is safe for use by
-// many goroutines.
+// Election is one candidate's view of an election. Each Campaign is a candidacy of its own, so one Election may
+// campaign several times at once.
 type Election struct {
 	path   string
 	s      *zksync.Session
@@ -49,23 +48,21 @@ type Election struct {
 type bareID struct{ zksync.Option }
 
 // WithBareID writes only the ID of the candidate to its node, as Curator's LeaderSelector does, so Curator's
-// getLeader and getParticipants show it. Leader, Candidates and Observe show it, too, up to 64 characters. The
-// candidate has no Data: if it is given Data, the first call reports zksync.ErrMisuse, and so does SetData.
+// getLeader and getParticipants show it, and so do Leader, Candidates and Observe, up to 64 characters. The
+// candidate cannot have Data: with Data the first call reports zksync.ErrMisuse, and so does SetData.
 func WithBareID() zksync.Option { return bareID{session.Misplaced("WithBareID")} }
 
 var errBare = fmt.Errorf("%w: Data of a candidate with a bare ID; leave out one of the two", errs.ErrMisuse)
 
-// New names an election by the path of its directory:
+// New names an election by the path of its directory, which is created when it is first needed and belongs to the
+// election. self is this process's candidate. New sends nothing.
 //
 //	e := zkelection.New(s, "/scheduler/leader", zkelection.Candidate{ID: "10.0.0.7:8080"})
 //	err := e.Run(ctx, func(ctx context.Context, l *zksync.Lease) error { ... }) // while it leads
 //
-// The directory is created when it is first
-// needed, and belongs to the election. self is this process's candidate: its ID and Data. New does no I/O. The first call
-// reports a malformed path, an option that is not one of a lock, or a nil session as zksync.ErrMisuse.
-//
-// Curator's LeaderSelector may use the same path. Its LeaderLatch must not, because it would lead beside us. If a latch
-// is seen, all calls except Contenders fail with zksync.ErrMisuse; docs/interop.md says which latches cannot be seen.
+// Curator's LeaderSelector may use the same path. Its LeaderLatch must not, because it would lead beside us: if
+// one is seen, all calls except Contenders fail with zksync.ErrMisuse. docs/interop.md says which latches cannot
+// be seen.
 func New(s *zksync.Session, path string, self Candidate, opts ...zksync.Option) *Election {
 	e := &Election{path: path, s: s, self: self}
 	e.self.Data = slices.Clone(self.Data)
@@ -96,34 +93,23 @@ func (e *Election) made() *Election {
 	return e
 }
 
-// Campaign waits until this candidate leads, and returns the lease of the leadership. The lease's
-// Unlock resigns: then the oldest other candidate leads. Its Done closes when the leadership is lost, before the servers can
-// grant it to another.
-//
-// It blocks until the candidate leads or ctx ends; the lease outlives ctx. If ctx ends, the error wraps the context's error. A disconnect keeps
-// the place in the queue. After a lost session it queues anew. If the session is closed, the error is zksync.ErrClosed. A call
-// that can never succeed fails with zksync.ErrMisuse; it also fails if the servers deny access. After an error it is not a candidate. It costs one
-// request if there is no other candidate.
+// Campaign waits until this candidate leads, and returns the lease of the leadership. Its Unlock resigns: then the
+// oldest other candidate leads. Its Done closes when the leadership is lost, before the servers can grant it to
+// another candidate. ctx bounds only the wait.
 func (e *Election) Campaign(ctx context.Context) (*zksync.Lease, error) {
 	l, err := e.made().lead(ctx, e.grants.Queue().Obtain)
 	return (*zksync.Lease)(l), e.wrap("campaign", err)
 }
 
-// TryCampaign leads if there is no other candidate, else it fails with
-// zksync.ErrNotAcquired. It blocks for the servers' answers, also for a connection, until ctx ends.
-// Its other errors are those of Campaign. It costs two requests if it fails, up to four if it succeeds.
+// TryCampaign leads if there is no other candidate, else it fails with zksync.ErrNotAcquired.
 func (e *Election) TryCampaign(ctx context.Context) (*zksync.Lease, error) {
 	l, err := e.made().lead(ctx, e.grants.Queue().Try)
 	return (*zksync.Lease)(l), e.wrap("try-campaign", err)
 }
 
-// Run campaigns, and runs f while leading. The context of f ends with ctx, and with the
-// leadership (cause zksync.ErrLost). Run calls f only after a server has
-// confirmed that it still leads.
-//
-// If f returns while it leads, Run resigns and returns f's error. If the leadership was
-// lost while f ran, Run waits until f returns, ignores its result, and campaigns again. It blocks until f returns while it leads, or
-// ctx ends. Its other errors are those of Campaign. It costs one request more than Campaign.
+// Run campaigns, and runs f while leading, once a server has confirmed the leadership. The context of f ends with
+// ctx, and with the leadership. If f returns while it leads, Run resigns and returns f's error. If the leadership
+// was lost while f ran, Run waits until f returns, ignores its result, and campaigns again.
 func (e *Election) Run(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) error {
 	for pace := (node.Pace{}); ; {
 		led, err := e.Campaign(ctx)
@@ -159,9 +145,8 @@ func passing(err error) bool {
 	return errors.Is(err, zksync.ErrLost) || errors.Is(err, zksync.ErrReleased) || zksync.Ambiguous(err)
 }
 
-// Leader returns the candidate that leads, as the leader of the servers knew it at some instant of the
-// call. Without one the error is zksync.ErrNoLeader. It blocks for the servers' answers, until ctx ends. Without a connection it waits; in a
-// new session it asks again. If the session is closed, the error is zksync.ErrClosed. It costs three requests.
+// Leader returns the candidate that leads, as the leader of the servers knew it at some instant of the call.
+// Without one the error is zksync.ErrNoLeader.
 func (e *Election) Leader(ctx context.Context) (Candidate, error) {
 	list, err := e.made().list(ctx, 1)
 	if err == nil && len(list) == 0 {
@@ -173,8 +158,7 @@ func (e *Election) Leader(ctx context.Context) (Candidate, error) {
 	return list[0], nil
 }
 
-// Candidates lists the candidates in the order in which they will lead; the first one
-// leads. Otherwise it is like Leader. It costs two requests, and one for each candidate.
+// Candidates lists the candidates in the order in which they will lead; the first one leads.
 func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
 	list, err := e.made().list(ctx, math.MaxInt)
 	return list, e.wrap("candidates", err)

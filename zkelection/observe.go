@@ -12,14 +12,10 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Observe returns the present leader, and then every later one, and the leader again when it has changed its data. While there is no leader it returns
-// zksync.ErrNoLeader. The sequence blocks until the next change. It goes on through disconnects and lost sessions; it may leave out leaders
-// of that time, but never changes their order. It ends
-// after an error other than ErrNoLeader: that of ctx, zksync.ErrClosed, or one that
-// would come again. It can be ranged over more than once.
-//
-// An observer watches the leader's node, and the children of the directory only while
-// the directory is empty. So a change wakes each observer once.
+// Observe returns the present leader, then every later one, and the leader again when it has changed its data.
+// While there is no leader it returns zksync.ErrNoLeader. It may leave out leaders of the time of a disconnect,
+// but never changes their order. The sequence ends after any other error, and can be ranged over again. A change
+// wakes each observer once.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Candidate, error] {
 	return func(yield func(Candidate, error) bool) {
 		o := observer{e: e.made(), yield: yield}

@@ -10,40 +10,31 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Lock locks rw for writing. It blocks until rw is granted, without a bound. A disconnect keeps its place in the queue;
-// after a lost session it queues anew. It panics with a *zksync.Error if the session was closed before, the path is malformed, or
-// the servers refuse for good. If the session is closed while it waits, it never returns. It costs the requests of LockContext.
+// Lock locks rw for writing and waits without a bound. If the hold is lost, other processes may lock rw, but
+// goroutines of this process cannot until Unlock. [RWMutex.Lease] reports the loss.
 //
-// If the hold is lost, other processes may lock. Goroutines of this process that use rw cannot lock it, in
-// either form, until Unlock. [RWMutex.Lease] tells of the loss.
-//
-// As with sync.RWMutex, a goroutine that holds rw for reading and calls Lock waits for
-// itself for ever. The context form and package reentrant return an error instead.
+// As with sync.RWMutex, a goroutine that holds rw for reading and calls Lock waits for itself for ever. The
+// context form and package reentrant return an error instead.
 func (rw *RWMutex) Lock() {
 	rw.made().read.Close()
 	rw.write.Lock()
 }
 
-// TryLock locks rw for writing if no other holds or waits for it, and reports whether it
-// did. It blocks for the servers' answers, at most a third of
-// the session timeout. It reports false at once without a connection, and if the session is closed meanwhile.
-// It panics like Lock. It costs two requests if it fails, up to four if it succeeds.
+// TryLock locks rw for writing if no other contender holds or waits for it, and reports whether it did.
 func (rw *RWMutex) TryLock() bool {
 	return rw.made().write.TryLock()
 }
 
-// Unlock unlocks rw for writing. Any goroutine may unlock. It blocks like [zksync.Lease.Unlock], and costs its requests. If
-// the hold was lost before, Unlock ends it locally; [RWMutex.Lease] tells of the loss before Unlock. It panics if rw is
-// not locked through Lock or TryLock.
+// Unlock unlocks rw for writing from any goroutine, and waits like [zksync.Lease.Unlock]. If the hold was lost
+// before, it ends the hold locally. It panics if rw is not locked through Lock or TryLock.
 func (rw *RWMutex) Unlock() {
 	if !(*lease.Lease)(rw.made().write.Lease()).UnlockDropIn() {
 		panic("zkrwmutex: Unlock of unlocked RWMutex")
 	}
 }
 
-// RLock locks rw for reading. It waits for the writers that queued before it, without a bound, and
-// panics like Lock. If the hold is lost, writers of this process that use rw are kept out
-// until RUnlock. It costs the requests of RLockContext.
+// RLock locks rw for reading: it waits for the writers that queued before it. If the hold is lost, writers of this
+// process that use rw cannot lock it until RUnlock.
 func (rw *RWMutex) RLock() { rw.made().reading(rw.lockRead()) }
 
 func (rw *RWMutex) lockRead() *zksync.Lease {
@@ -53,8 +44,7 @@ func (rw *RWMutex) lockRead() *zksync.Lease {
 	return l
 }
 
-// TryRLock locks rw for reading if no writer holds or waits for it, and reports whether
-// it did. Otherwise it is like TryLock.
+// TryRLock locks rw for reading if no writer holds or waits for it, and reports whether it did.
 func (rw *RWMutex) TryRLock() bool {
 	l, ok := rw.made().tryRead()
 	if ok {
@@ -77,9 +67,8 @@ func (rw *RWMutex) reading(l *zksync.Lease) {
 	rw.readers = append(rw.readers, l)
 }
 
-// RUnlock undoes one RLock or TryRLock. Of several holds of this process it ends the oldest. For the last of the
-// readers that share a node it blocks like [zksync.Lease.Unlock], and costs its requests; for any other it returns at once. It
-// panics if there is no hold.
+// RUnlock undoes one RLock or TryRLock, the oldest of this process. For the last of the readers that share a node
+// it waits like [zksync.Lease.Unlock]; otherwise it returns at once. It panics if there is no hold.
 func (rw *RWMutex) RUnlock() {
 	rw.made().mu.Lock()
 	if len(rw.readers) == 0 {

@@ -14,18 +14,15 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// RWMutex is a reader/writer mutual exclusion lock for many machines: sync.RWMutex
-// with a path. A reader waits for the writers that queued before it. A writer waits for all readers and
-// writers that queued before it. So readers do not starve writers, and writers do not starve readers.
+// RWMutex is a reader/writer mutual exclusion lock for many machines: sync.RWMutex with a path. A reader waits for
+// the writers that queued before it, a writer for all that queued before it, so neither starves.
 //
-// The goroutines of one process should share one RWMutex. Then its readers share one node
-// on the servers if they come while that node waits, or within 10 ms of its grant, and if no writer
-// of the process has come meanwhile. Its writers may hand the lock over to each other
-// within the bounds of zksync.WithHandover. An RWMutex is not reentrant; package reentrant is.
+// The goroutines of one process should share one RWMutex. Its readers share one node if they come while that node
+// waits or within 10 ms of its grant, and no writer of the process has come meanwhile. Its writers may hand the
+// lock over (zksync.WithHandover). It is not reentrant; package reentrant is.
 //
-// It has two forms, which may be mixed. Lock, RLock, TryLock, TryRLock, Unlock, RUnlock
-// and RLocker are those of sync.RWMutex. LockContext, RLockContext, their Try forms and Downgrade return a
-// [zksync.Lease]; Do and RDo pass one to their functions. It is safe for use by many goroutines.
+// Its two forms may be mixed: the methods of sync.RWMutex, and methods with a context, which return a
+// [zksync.Lease].
 type RWMutex struct {
 	monitored
 	path  string
@@ -37,10 +34,8 @@ type RWMutex struct {
 	readers []*zksync.Lease // of RLock, oldest first
 }
 
-// New names a lock by the path of its directory. The directory is created when it is first needed.
-// It belongs to the lock: do not keep data in it. New does no I/O. The first call reports a malformed path, an option
-// that is not one of a lock, or a nil session as zksync.ErrMisuse.
-// zksync.WithLinger and zksync.WithHandover concern writers only.
+// New names a lock by the path of its directory, which is created when it is first needed and belongs to the lock.
+// New sends nothing. zksync.WithLinger and zksync.WithHandover concern writers only.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *RWMutex {
 	at := session.NewAccess((*session.Session)(s), path, opts)
 	write := share.NewCohort(at, queue.KindWrite)
@@ -57,15 +52,9 @@ func (rw *RWMutex) made() *RWMutex {
 	return rw
 }
 
-// LockContext locks rw for writing and returns the lease. It blocks until rw is granted or ctx ends. ctx bounds
-// the waiting only: the lease outlives it.
-//
-// If ctx ends, the error wraps the context's error. A disconnect keeps the place in the queue. After a lost
-// session it queues anew. If the session is closed, the error is zksync.ErrClosed. A call that can never succeed
-// fails with zksync.ErrMisuse; it also fails if the servers deny access. If ctx comes from a read lease of the
-// same lock that is still held (its Context, or that of RDo), waiting would be a
-// deadlock, so it fails with zksync.ErrUpgrade at once. After an error the call's node is removed, as soon as the connection
-// allows. It costs the requests of [zksync.Mutex.LockContext].
+// LockContext locks rw for writing and returns the lease. ctx bounds only the wait. If ctx comes from a read lease
+// of the same lock that is still held, waiting would be a deadlock, so the call fails with zksync.ErrUpgrade at
+// once.
 func (rw *RWMutex) LockContext(ctx context.Context) (*zksync.Lease, error) {
 	if rw.made().readHeld(ctx) {
 		return nil, rw.wrap("lock", zksync.ErrUpgrade)
@@ -74,10 +63,8 @@ func (rw *RWMutex) LockContext(ctx context.Context) (*zksync.Lease, error) {
 	return rw.write.LockContext(ctx)
 }
 
-// TryLockContext locks rw for writing if no other holds or waits for it, and returns the
-// lease. Otherwise it returns zksync.ErrNotAcquired. It blocks for the servers' answers, also for a connection, until
-// ctx ends. It never waits for other holders. Its other errors are those of LockContext. It costs two requests if
-// it fails, up to four if it succeeds.
+// TryLockContext locks rw for writing if no other contender holds or waits for it, and returns the lease, else
+// zksync.ErrNotAcquired.
 func (rw *RWMutex) TryLockContext(ctx context.Context) (*zksync.Lease, error) {
 	if rw.made().readHeld(ctx) {
 		return nil, rw.wrap("try-lock", zksync.ErrUpgrade)
@@ -85,15 +72,14 @@ func (rw *RWMutex) TryLockContext(ctx context.Context) (*zksync.Lease, error) {
 	return rw.write.TryLockContext(ctx)
 }
 
-// RLockContext locks rw for reading and returns the lease. It waits for the writers that
-// queued before it. Otherwise it is like LockContext. The leases of
-// readers that share a node have the same token. A reader that joins a node costs no request.
+// RLockContext locks rw for reading and returns the lease. It waits for the writers that queued before it. Readers
+// that share a node have the same token.
 func (rw *RWMutex) RLockContext(ctx context.Context) (*zksync.Lease, error) {
 	return rw.made().rlock(ctx, "read-lock", rw.read.Acquire, false)
 }
 
-// TryRLockContext locks rw for reading if no writer holds or waits for it, and returns
-// the lease. Otherwise it returns zksync.ErrNotAcquired. In all else it is like TryLockContext.
+// TryRLockContext locks rw for reading if no writer holds or waits for it, and returns the lease, else
+// zksync.ErrNotAcquired.
 func (rw *RWMutex) TryRLockContext(ctx context.Context) (*zksync.Lease, error) {
 	return rw.made().rlock(ctx, "try-read-lock", rw.read.Try, false)
 }
@@ -109,15 +95,10 @@ func (rw *RWMutex) rlock(ctx context.Context, op string, get func(context.Contex
 	return l, nil
 }
 
-// Downgrade turns l, a write lease of rw that is held, into a read lease, and lets no
-// writer in between: in one transaction the servers replace the write node by the read node
-// at the same place in the queue. l ends with zksync.ErrReleased. The new
-// lease's token is greater.
-//
-// It blocks until the servers answer. If ctx ends before the outcome is known, both
-// leases are given up, and the error wraps the context's error. A disconnect delays it. If l was lost or released, the
-// error is that of l. If l is not a write lease of rw, the error is zksync.ErrMisuse. After any other error l is
-// still held. It costs one request.
+// Downgrade turns l, a write lease of rw that is held, into a read lease, and lets no writer in between: one
+// transaction replaces the write node by a read node at the same place. l ends with zksync.ErrReleased. The new
+// lease's token is greater. If ctx ends before the outcome is known, both leases are given up. If l is not a write
+// lease of rw, the error is zksync.ErrMisuse. After any other error l is still held.
 func (rw *RWMutex) Downgrade(ctx context.Context, l *zksync.Lease) (*zksync.Lease, error) {
 	h := &readHold{Context: ctx, rw: rw.made()}
 	down, err := rw.read.Downgrade(h, (*lease.Lease)(l))

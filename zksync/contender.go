@@ -82,12 +82,9 @@ func (c Contender) MarshalJSON() ([]byte, error) {
 	return json.Marshal(row)
 }
 
-// Contenders lists the entries of the queue at path in order, also those of other
-// libraries. The path of a semaphore stands for the queue below it. A path that
-// does not exist has no contenders. The list is a snapshot of one server, which may lag: do not decide by it.
-//
-// It blocks for the servers' answers, until ctx ends. Without a connection it waits; in a new session it asks again. If the session
-// is closed, the error is ErrClosed. It costs one listing, and one read for each entry.
+// Contenders lists the entries of the queue at path in order, also those of other libraries. The path of a
+// semaphore stands for the queue below it. A path that does not exist has no contenders. The list is a snapshot of
+// one server, which may lag: do not decide by it.
 func Contenders(ctx context.Context, s *Session, path string) ([]Contender, error) {
 	wrap := func(err error) ([]Contender, error) {
 		return nil, &Error{Op: "list", Path: path, Err: err}

@@ -58,15 +58,11 @@ var (
 	ErrStale = errs.ErrStale
 )
 
-// Error is the error of a call of this module: the operation that failed (Op, in lower case: "lock",
-// "unlock", "connect" ...), its path (Path, empty if there is none), and the reason (Err, never nil
-// in an Error returned by this module). Use errors.Is and errors.As to reach the reason.
-//
-// Its text is "zksync: <op> <path>: <reason>" on one line. An unprintable or very long path is
-// quoted and shortened there; Path keeps it whole.
+// Error is the error of a call of this module: the operation that failed (Op, in lower case: "lock", "unlock",
+// "connect" ...), its path (Path, empty if there is none), and the reason (Err, never nil in an Error of this
+// module). Its text is one line; it quotes and shortens an unprintable or long path, which Path keeps whole.
 type Error = errs.Error
 
-// Ambiguous reports whether it is unknown, after err, if the servers applied the
-// request: it was sent, and the connection ended before the reply came. Of any other
-// error, and of nil, it returns false.
+// Ambiguous reports whether it is unknown, after err, if the servers applied the request: it was sent, and the
+// connection ended before the reply came.
 func Ambiguous(err error) bool { return errs.Ambiguous(err) }

@@ -5,27 +5,21 @@ import (
 	"sync"
 )
 
-// Fence protects a resource of this process from holders that have lost their lock
-// and do not know it yet: it remembers the newest [Token] that it has admitted and
-// refuses every older one. The zero Fence is ready to use and has admitted none. It is
-// safe for concurrent use and must not be copied after the first use.
+// Fence protects a resource of this process from holders that have lost their lock and do not know it yet: it
+// remembers the newest [Token] that it has admitted and refuses every older one. The zero Fence is ready to use.
+// It must not be copied after the first use.
 //
-// Admit and the change must be one step for the resource. If requests run
-// concurrently, call Admit while holding the lock under which the change is made.
-// Otherwise a newer holder may change the resource between the two.
-//
-// A Fence forgets when the process ends. If the resource outlives the process,
-// keep the newest token with its data; [Token] shows that in SQL.
+// Admit and the change must be one step: call Admit while holding the lock under which the change is made.
+// Otherwise a newer holder may change the resource between the two. A Fence forgets when the process ends; if the
+// resource outlives the process, keep the newest token with its data.
 type Fence struct {
 	mu     sync.Mutex
 	newest Token // guarded by mu; only ever grows
 }
 
-// Admit returns nil if token is the newest so far, or equal to it, and
-// remembers it. If a newer one was admitted before, it returns an error that wraps [ErrStale], and remembers
-// nothing. It also refuses a token that no grant can have, for example the
-// zero token of a program that passes none, with an
-// error that wraps both ErrStale and [ErrMisuse].
+// Admit remembers token and returns nil if it is the newest so far, or equal to the newest. If a newer one was
+// admitted before, the error wraps [ErrStale]. A token that no grant can have, such as the zero token, is ErrStale
+// and [ErrMisuse].
 func (f *Fence) Admit(token Token) error {
 	if token.Zxid <= 0 {
 		return fmt.Errorf("zksync: fence: token %s belongs to no grant: %w (%w)", token, ErrStale, ErrMisuse)

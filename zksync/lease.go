@@ -10,16 +10,13 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Lease is one hold: of a mutex, of a read or write lock, of permits. It belongs to
-// one ZooKeeper session and ends with it. A Lease is never reused, so a late Unlock
-// can never touch a later hold. It is safe for use by many goroutines.
+// Lease is one hold: of a mutex, a read or write lock, of permits. It belongs to one ZooKeeper session and ends
+// with it. It is never reused, so a late Unlock cannot touch a later hold.
 //
-// A lease is held until it is released or lost. It is lost when it can no longer be proved to be held: no
-// proof remains that the leader of the servers counts the session as alive. With a connection that falls silent that is mostly
-// after about 0.6 of the session timeout, and at the latest after 0.95. That instant comes before the servers can grant to another,
-// if the clocks run at the same rate and the process is not paused. A
-// paused process is told when it goes on. Only fencing
-// stops its writes until then: see [Lease.Token] and [Lease.Guard].
+// A lease is lost when it can no longer be proved to be held: no proof remains that the leader of the servers
+// counts the session as alive. On a silent connection that is usually after 0.6 of the session timeout, at the
+// latest after 0.95, and before the servers can grant to another contender, if the clocks run at the same rate and
+// the process is not paused. Only fencing stops the writes of a paused process: [Lease.Token], [Lease.Guard].
 type Lease lease.Lease
 
 // LeaseFrom returns the lease under which a function runs, from the context that the function was given: by Do and its like, Run of
@@ -37,77 +34,59 @@ func (l *Lease) made() *lease.Lease {
 	return l.inner()
 }
 
-// Token is the fencing token: greater than that of every earlier grant it conflicts
-// with on the same path, across processes, sessions and re-creation of the path.
-// Send it with every write; have your storage refuse a smaller one than the greatest it has seen ([Fence]).
+// Token is the fencing token of the grant. Send it with every write, and have your storage refuse a smaller one
+// than the greatest that it has seen.
 func (l *Lease) Token() Token { return Token(l.made().Token()) }
 
-// Context has the values of the acquiring context, but is cancelled only when the
-// lease ends. context.Cause is then ErrLost, ErrReleased or ErrMaxHold. [Lease.Done] says when
-// a node that is removed by hand is noticed.
+// Context has the values of the acquiring context, but ends only with the lease. context.Cause is then ErrLost,
+// ErrReleased or ErrMaxHold. See also [Lease.Done].
 func (l *Lease) Context() context.Context { return l.made().Context() }
 
-// Done is closed when the lease ends; Err tells why. If the session is lost, it
-// is closed before the servers can grant to another.
-//
-// If the lease's node is removed by hand, the servers grant to the next at once. Done is then
-// closed at most a second after the removal, if there is a
-// connection. A watch of the node tells of it. The watch costs one request in the background. It is set at the
-// first call of Context or Done, or when the node has been held for half a second.
+// Done is closed when the lease ends; Err says why. After a lost session it is closed before the servers can grant
+// to another contender. If the lease's node is removed externally, the servers grant the lock at once; Done closes
+// at most a second later, if there is a connection. That takes a watch, one request in the background, at the
+// first call of Context or Done or after half a second of the hold.
 func (l *Lease) Done() <-chan struct{} { return l.made().Done() }
 
-// Err is nil while the lease is held. Then it is ErrReleased, ErrLost, or ErrMaxHold,
-// which is also an ErrLost. The text of an ErrLost says why the session was lost. After that it does not change.
+// Err is nil while the lease is held. Then it is ErrReleased, ErrLost, or ErrMaxHold, which is also an ErrLost.
+// The text says why the session was lost.
 func (l *Lease) Err() error { return l.made().Err() }
 
-// Valid reports whether the lease can be proved to be held at this instant. It
-// reads clocks and sends no request. So it may be true for up to a second after the lease's
-// node was removed by hand, and as long as there is no connection then: see [Lease.Done].
-// It is false during a downgrade of the lease, because
-// other readers may hold already. The process may be paused between the return of Valid and the
-// caller's next step, so Valid does not replace fencing.
+// Valid reports whether the lease can be proved to be held at this instant. It reads clocks and sends nothing, so
+// it notices an externally removed node only when [Lease.Done] does. It is false during a downgrade. The process
+// may be paused right after Valid returns, so it does not replace fencing.
 func (l *Lease) Valid() bool { return l.made().Valid() }
 
 // Path is the path of the lock, as given to its constructor.
 func (l *Lease) Path() string { return l.made().Path() }
 
-// Expires is when the lease ends if no server answers any more, or at its [WithMaxHold] if that is earlier. Each answer moves it. It is
-// the zero time once the lease has ended.
+// Expires is when the lease ends if no server answers any more, or at its [WithMaxHold] if that is earlier. Each
+// answer moves it. It is the zero time once the lease has ended.
 func (l *Lease) Expires() time.Time { return l.made().Expires() }
 
 // Node is the path of the lease's own node.
 func (l *Lease) Node() string { return l.made().Node() }
 
-// Revoked is closed when somebody asks the holder to give the lock up, with [Revoke]. That does not end the lease: a holder
-// that ignores it keeps the lock. It does not block, and is nothing to wait for alone: see also Done.
+// Revoked is closed when another process asks the holder to release the lock, with [Revoke]. That does not end the
+// lease: a holder may ignore it. The channel stays open at the end of the lease, so select on Done, too.
 //
-// The first call makes a node beside the lock's entry, and sets a watch on it, with three requests in the background; the
-// end of the hold costs one request more, which removes the node. A request that was made before the first call is
-// told, too, if its session has not ended. Through a disconnect a request is told after it. A request is for the lease's
-// node: after a request that was told the node is not handed over to another goroutine of this process, and a
-// request that comes before that is for all goroutines that hold with the node.
+// The first call creates a node beside the lock's entry and watches it, with three requests in the background, and
+// one more at the end of the hold. Goroutines that hold by the same node share the request; a node that was asked
+// for is not handed over in the process.
 func (l *Lease) Revoked() <-chan struct{} { return l.made().Revoked() }
 
-// Unlock releases the lease. It blocks until the servers confirm, at most a second. Without a connection, or if the servers
-// refuse for the moment, it returns nil at once, and the session removes the node as soon as it can, at the latest when it expires. After
-// Close it returns nil. If the lease was lost before, it returns
-// ErrLost (ErrMaxHold): another process may have held at the same time. A second call returns the same. It costs one
-// request, or none if the next holder is a goroutine of this process or the lock lingers.
+// Unlock releases the lease and waits for the servers to confirm, at most a second. Without a connection it
+// returns nil at once, and the session removes the node as soon as it can. If the lease was lost before, Unlock
+// returns ErrLost: another process may have held at the same time. A second call returns the same.
 func (l *Lease) Unlock() error { return l.made().Unlock() }
 
-// Guard runs ZooKeeper operations as one transaction that the servers apply only if
-// this lease still holds: it begins with a check of the lease's own node. So a write
-// of a holder that was paused or cut off is refused, even from its own connection.
-// The operations are those of zk.Conn.Multi (*zk.CreateRequest, *zk.SetDataRequest,
-// *zk.DeleteRequest, *zk.CheckVersionRequest), with paths of the session (below its
-// chroot); they are not modified. Guard returns their results, in order.
+// Guard runs ZooKeeper operations as one transaction that the servers apply only while this lease holds: it begins
+// with a check of the lease's node. So they refuse a write of a holder that was paused or cut off. The operations
+// are those of zk.Conn.Multi, with paths below the session's chroot; Guard returns their results in order.
 //
-// It blocks until the servers answer, ctx ends, or the lease ends. A disconnect before the request is sent
-// delays it. If the connection is lost or ctx ends after that, it is unknown whether the operations were applied: the error
-// satisfies [Ambiguous]. If the lease was lost, or its node is gone, the error is ErrLost; after
-// Unlock or Close it is ErrReleased. An operation of another type is ErrMisuse. If one
-// of the operations fails, nothing was applied, and the error is the servers'; Op and Path of the *Error are then those of that
-// operation ("guarded create", for example). It costs one request.
+// If the lease was lost, or its node is gone, the error is ErrLost; after Unlock or Close it is ErrReleased. If an
+// operation fails, nothing was applied, and Op and Path of the *Error name that operation. If the answer is lost,
+// the error satisfies [Ambiguous].
 func (l *Lease) Guard(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	return l.made().Guard(ctx, ops...)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Multi is several mutexes as one lock: see [MultiLock]. It is safe for use by many goroutines.
+// Multi is several mutexes as one lock: see [MultiLock].
 type Multi struct {
 	all []*Mutex
 
@@ -25,11 +25,10 @@ type Multi struct {
 	held Leases // through Lock or TryLock, in the order in which they were locked
 }
 
-// MultiLock makes one lock of several mutexes: it locks all of them or none. It locks them in the order
-// of their paths, not of the arguments. So two MultiLocks that share mutexes
-// never wait for each other. The mutexes may be of different sessions, also to different clusters: those of
-// one path are ordered by their servers, as they were given to Connect. It does no I/O. The first call
-// reports two mutexes of one lock, or no mutex, as ErrMisuse.
+// MultiLock makes one lock of several mutexes: it locks all of them or none, in the order of their paths, so two
+// MultiLocks that share mutexes never wait for each other. The mutexes may belong to different sessions and
+// clusters; mutexes of one path are then ordered by the servers given to Connect. The first call reports two
+// mutexes of one lock, or none, as ErrMisuse.
 func MultiLock(mutexes ...*Mutex) *Multi {
 	all := append([]*Mutex{}, mutexes...)
 	slices.SortFunc(all, func(a, b *Mutex) int {
@@ -38,9 +37,9 @@ func MultiLock(mutexes ...*Mutex) *Multi {
 	return &Multi{all: all}
 }
 
-// MultiLockInOrder is [MultiLock], but locks the mutexes in the order of the arguments. All processes must then give them in one
-// order: two that lock the same mutexes in opposite orders wait for each other for ever. It is for paths that other
-// programs lock, too, in an order of their own, as Curator's InterProcessMultiLock does.
+// MultiLockInOrder is [MultiLock], but locks the mutexes in the order of the arguments. All processes must give
+// them in the same order: opposite orders wait for each other for ever. It is for paths that other programs lock
+// in an order of their own, as Curator's InterProcessMultiLock does.
 func MultiLockInOrder(mutexes ...*Mutex) *Multi {
 	return &Multi{all: slices.Clone(mutexes)}
 }
@@ -99,16 +98,15 @@ func (m *Mutex) twice(ctx context.Context, held Leases) error {
 	return nil
 }
 
-// LockContext locks all mutexes and returns their leases, in the order in which it locks them. It blocks like
-// [Mutex.LockContext], for one after the other; ctx bounds the whole. If one cannot be locked, or is lost while
-// the next is waited for, LockContext unlocks the others, the latest
-// first, and returns that one's error. It costs the requests of each.
+// LockContext locks all mutexes and returns their leases in the order of locking. ctx bounds the whole. If one
+// mutex cannot be locked, or is lost during the wait for the next, LockContext unlocks the others and returns its
+// error.
 func (m *Multi) LockContext(ctx context.Context) (Leases, error) {
 	return m.made().acquire(ctx, (*Mutex).lock, false)
 }
 
-// TryLockContext locks all mutexes if no other holds or waits for any of them. Else it fails with
-// ErrNotAcquired and holds none. Otherwise it is like [Mutex.TryLockContext], for one after the other.
+// TryLockContext locks all mutexes if no other contender holds or waits for any of them. Else it holds none and
+// fails with ErrNotAcquired.
 func (m *Multi) TryLockContext(ctx context.Context) (Leases, error) {
 	return m.made().acquire(ctx, (*Mutex).tryLock, false)
 }
@@ -207,8 +205,7 @@ func (ls Leases) Valid() bool {
 	return !slices.ContainsFunc(ls, func(l *Lease) bool { return !l.Valid() })
 }
 
-// Unlock releases all leases, the latest first. It blocks like [Lease.Unlock], for one after the other. It returns
-// the errors of the leases that were lost before. It costs the requests of each.
+// Unlock releases all leases, the latest first. It returns the errors of the leases that were lost before.
 func (ls Leases) Unlock() error {
 	var all error
 	for _, l := range slices.Backward(ls) {
@@ -238,9 +235,8 @@ func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, leases Lease
 	return f(ctx, held)
 }
 
-// Lock locks all mutexes. It blocks like [Mutex.Lock], without a bound, and panics like it. If one is lost
-// while the next is waited for, Lock begins anew. If one is lost later, other processes may lock it;
-// goroutines of this process that use the same mutexes cannot lock them until Unlock.
+// Lock locks all mutexes. If one is lost during the wait for the next, it begins again. If one is lost later,
+// other processes may lock it; goroutines of this process cannot until Unlock.
 func (m *Multi) Lock() {
 	if err := m.made().misuse(); err != nil {
 		panic(err)
@@ -268,9 +264,7 @@ func (m *Multi) session() *session.Session {
 	return m.all[0].at().Session
 }
 
-// TryLock locks all mutexes if no other holds or waits for any of them, and reports whether it did.
-// It blocks for the servers' answers, at most a third of the shortest session
-// timeout. It reports false at once if a session has no connection. It panics like Lock.
+// TryLock locks all mutexes if no other contender holds or waits for any of them, and reports whether it did.
 func (m *Multi) TryLock() bool {
 	if err := m.made().misuse(); err != nil {
 		panic(err)
@@ -299,8 +293,8 @@ func (m *Multi) TryLock() bool {
 	panic(err)
 }
 
-// Unlock unlocks all mutexes that Lock or TryLock locked, the latest first. It blocks like [Leases.Unlock]. It panics
-// if the MultiLock is not locked.
+// Unlock unlocks all mutexes that Lock or TryLock locked, the latest first. It panics if the MultiLock is not
+// locked.
 func (m *Multi) Unlock() {
 	m.made().mu.Lock()
 	held := m.held

@@ -11,18 +11,15 @@ import (
 	"github.com/go-menagerie/menagerie/internal/share"
 )
 
-// Mutex is a mutual exclusion lock for many machines: sync.Mutex with a path. All
-// processes that name the same path contend for the same lock, in the order in
-// which the servers queued them. They may also use Curator's InterProcessMutex, go-zookeeper's Lock,
-// or kazoo's Lock (with the node name "-lock-").
+// Mutex is a mutual exclusion lock for many machines: sync.Mutex with a path. All processes that name the same
+// path contend for the same lock, in the order in which the servers queued them; also with Curator's
+// InterProcessMutex, go-zookeeper's Lock, or kazoo's Lock (with the node name "-lock-").
 //
-// The goroutines of one process should share one Mutex. Then an Unlock may hand the
-// lock over to the next goroutine without a request, within the bounds of
-// [WithHandover]. A Mutex is not reentrant.
+// The goroutines of one process should share one Mutex: an Unlock may hand the lock to the next goroutine without
+// a request ([WithHandover]). A Mutex is not reentrant.
 //
-// A Mutex has two forms, which may be mixed. Lock, TryLock and Unlock are those of
-// sync.Mutex. LockContext and TryLockContext return a [Lease], and Do passes one to its
-// function. It is safe for use by many goroutines.
+// Its two forms may be mixed. Lock, TryLock and Unlock are those of sync.Mutex. LockContext and TryLockContext
+// return a [Lease], and Do passes one to its function.
 type Mutex share.Cohort
 
 // cohort is m, which NewMutex has made. Of a zero or nil value it panics.
@@ -42,66 +39,44 @@ type Locker interface {
 	share.Lock
 }
 
-// NewMutex names a lock by the path of its directory. The directory is created when it is first
-// needed. It belongs to the lock: do not keep data in it. NewMutex does no I/O. The first call
-// reports a malformed path, an option that is not one of a lock, or a nil session
-// as ErrMisuse.
+// NewMutex names a lock by the path of its directory, which is created when it is first needed and belongs to the
+// lock: keep no data in it. NewMutex sends nothing.
 func NewMutex(s *Session, path string, opts ...Option) *Mutex {
 	return (*Mutex)(share.NewCohort(session.NewDelayed(s.inner(), path, opts), queue.KindLock))
 }
 
-// Lock locks m. It blocks until m is granted, without a bound. A disconnect keeps its place in the queue;
-// after a lost session it queues anew. It panics with an *Error
-// if the session was closed before, the path is malformed, or the servers refuse for good. If the session is closed while it waits, it
-// never returns, like a sync.Mutex when main returns. It costs the requests of [Mutex.LockContext].
-//
-// If the hold is lost, other processes may lock. Goroutines of this process that use m cannot lock it
-// until Unlock. [Mutex.Lease] tells of the loss.
+// Lock locks m and waits without a bound. If the hold is lost, other processes may lock m, but goroutines of this
+// process cannot lock m until Unlock. [Mutex.Lease] reports the loss.
 func (m *Mutex) Lock() { m.cohort().LockDropIn() }
 
-// TryLock locks m if no other holds or waits for it, and reports whether it did. It
-// blocks for the servers' answers, at most a third of the session timeout. It reports false at once without a
-// connection, when m is locked in this process, and if the session is closed meanwhile. It panics like Lock. It costs two requests if it
-// fails, up to four if it succeeds.
+// TryLock locks m if no other contender holds or waits for it, and reports whether it did. It reports false at
+// once if m is locked in this process.
 func (m *Mutex) TryLock() bool {
 	_, ok := m.cohort().TryDropIn()
 	return ok
 }
 
-// Unlock unlocks m. As with sync.Mutex, any goroutine may unlock. It blocks like [Lease.Unlock].
-// If the hold was lost before, Unlock ends it locally and does not panic; [Mutex.Lease] tells
-// of the loss before Unlock. It panics if m is not locked through Lock or TryLock. It costs one request, or none
-// if the next holder is a goroutine of this process.
+// Unlock unlocks m from any goroutine, like sync.Mutex, and waits like [Lease.Unlock]. If the hold was lost
+// before, it ends the hold locally. It panics if m is not locked through Lock or TryLock.
 func (m *Mutex) Unlock() {
 	if !m.cohort().Current().UnlockDropIn() {
 		panic("zksync: unlock of unlocked mutex")
 	}
 }
 
-// Lease is the lease of the current hold of any goroutine of this process, nil
-// without a hold. The methods of a nil Lease panic with ErrMisuse. After Lock it is the caller's own.
+// Lease is the lease of the current hold in this process, nil without a hold. The methods of a nil Lease panic
+// with ErrMisuse. After Lock it is the caller's own.
 func (m *Mutex) Lease() *Lease { return (*Lease)(m.cohort().Current()) }
 
-// LockContext locks m and returns the lease. It blocks until m is granted or ctx ends. ctx bounds
-// the waiting only: the lease outlives it.
-//
-// If ctx ends, the error wraps the context's error, and says what the call waited for: "2nd in line, held by web-3 pid 4711 for
-// 12s", or that no server has answered for some time. That costs one read. A disconnect keeps the place in the queue. After a lost
-// session it queues anew. If the session is closed, the error is ErrClosed. A call that can never
-// succeed fails with ErrMisuse; it also fails if the servers deny access. After an error the call's node is
-// removed, as soon as the connection allows.
-//
-// It costs one request if m is free. A wait behind one other costs two more (a listing, and the watches), behind several
-// three (a second listing), all before its turn:
-// the grant itself costs none. A local hand-over costs no request.
+// LockContext locks m and returns the lease. ctx bounds only the wait: the lease outlives it. If ctx ends, the
+// error says what the call waited for: "2nd in line, held by web-3 pid 4711 for 12s", or that no server has
+// answered for some time.
 func (m *Mutex) LockContext(ctx context.Context) (*Lease, error) {
 	return m.lock(ctx, false)
 }
 
-// TryLockContext locks m if no other holds or waits for it, and returns the lease. Otherwise it
-// returns ErrNotAcquired. It blocks for the servers' answers, also for a connection, until ctx ends. It never
-// waits for other holders. Its other errors are those of LockContext. It costs two requests if it fails, up to
-// four if it succeeds.
+// TryLockContext locks m if no other contender holds or waits for it, and returns the lease, else ErrNotAcquired.
+// It never waits for other holders.
 func (m *Mutex) TryLockContext(ctx context.Context) (*Lease, error) {
 	return m.tryLock(ctx, false)
 }
@@ -124,10 +99,8 @@ func (m *Mutex) tryLock(ctx context.Context, dropIn bool) (*Lease, error) {
 	return (*Lease)(l), nil
 }
 
-// Do runs f while holding m, and unlocks when f returns or panics. It blocks like LockContext, then until f returns,
-// then like [Lease.Unlock]. The context of f ends with ctx, and with the lease (cause
-// ErrLost, or ErrReleased after Close). Do returns f's error. If f returned nil and the lease was lost
-// while f ran, Do returns ErrLost. If m cannot be locked, it returns the error of LockContext and does not run f.
+// Do runs f while holding m, and unlocks when f returns or panics. The context of f ends with ctx and with the
+// lease. Do returns f's error; if that is nil and the lease was lost while f ran, it returns ErrLost.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, l *Lease) error) error {
 	l, err := m.LockContext(ctx)
 	if err != nil {

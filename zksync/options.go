@@ -27,11 +27,10 @@ type CommonOption interface {
 	SessionOption
 }
 
-// WithTimeout asks for a session timeout; the default is 15 s. The servers have limits of their
-// own: [Session.Timeout] tells what they granted. The locks of a crashed
-// holder are free after that time plus one server tick at the latest. With less than 10 s, or six ticks if the
-// servers' tickTime is not 2 s, a holder may be told of a loss after the next grant if their leader is cut off:
-// docs/guarantees.md has a table.
+// WithTimeout asks for a session timeout; the default is 15 s. The servers have limits of their own: see
+// [Session.Timeout]. The locks of a crashed holder are free after that time plus one server tick at the latest.
+// With less than 10 s, or six ticks if the servers' tickTime is not 2 s, a lease may end after the next grant if
+// the servers' leader is cut off: docs/guarantees.md has a table.
 func WithTimeout(d time.Duration) SessionOption {
 	return session.ForSession(func(s *session.Settings) {
 		if d < time.Millisecond || d > 24*time.Hour {
@@ -41,38 +40,35 @@ func WithTimeout(d time.Duration) SessionOption {
 	})
 }
 
-// WithExistingChroot refuses a chroot that does not exist. Without it the session creates the chroot, and logs a warning: a
-// misspelt one looks like a new one, and its locks exclude no process of the right one. Connect gives ErrMisuse then, and a call
-// that finds the chroot removed later does, too. It costs two requests in Connect. Create the chroot as a persistent
-// node: a container is removed when it is empty.
+// WithExistingChroot refuses a chroot that does not exist, with ErrMisuse. Without it the session creates the
+// chroot and logs a warning: a misspelt chroot looks like a new one, and its locks exclude no process of the right
+// one. Create the chroot as a persistent node: the servers remove an empty container. It costs Connect two
+// requests.
 func WithExistingChroot() SessionOption {
 	return session.ForSession(func(s *session.Settings) { s.Existing = true })
 }
 
-// WithForwardOnly ends the session for good if the servers have lost transactions that it has seen: an old backup was restored,
-// or other servers are at the address. Then tokens and values go back, and a [Fence] does not help. Calls fail with an error that is
-// ErrStale. Without it the session logs a warning, and goes on. A session that begins after the loss cannot notice it. It
-// costs one request in each ZooKeeper session after the first: so no read shows older data either.
+// WithForwardOnly ends the session for good if the servers have lost transactions that it has seen, because an old
+// backup was restored or other servers have the address: tokens and values would go back. Calls then fail with
+// ErrStale. Without it the session logs a warning and goes on. A session that begins after the loss cannot notice
+// it. It costs one request in each further ZooKeeper session.
 func WithForwardOnly() SessionOption {
 	return session.ForSession(func(s *session.Settings) { s.Forward = true })
 }
 
-// WithAuth presents a credential to the servers after every handshake, for
-// example WithAuth("digest", []byte("user:password")). It may be given more than
-// once. Connect fails if the servers do not know the scheme, or refuse the credential; this check
-// costs one round trip.
+// WithAuth presents a credential to the servers after every handshake, for example WithAuth("digest",
+// []byte("user:password")). It may be given more than once. Connect fails if the servers do not know the scheme or
+// refuse the credential; this check costs one round trip.
 func WithAuth(scheme string, cred []byte) SessionOption {
 	return session.ForSession(func(s *session.Settings) {
 		s.Auth = append(s.Auth, zkconn.Auth{Scheme: scheme, Cred: slices.Clone(cred)})
 	})
 }
 
-// WithACL sets the access control list of all nodes that are created, of entries and of
-// directories. By default everybody may do everything. For a session it is
-// the default of its locks. With a digest list ("digest:user:hash") and
-// [WithAuth] no stranger can see, take or remove a lock. Nodes that exist keep their lists. So if everybody may change the path of a
-// primitive, although its list does not say so, the session logs a warning with the command that mends it, once for each path. That
-// costs one request at the first use of the path, and delays nothing.
+// WithACL sets the access control list of all nodes that are created. By default everybody may do everything. With
+// a digest list ("digest:user:hash") and [WithAuth] no stranger can see, take or remove a lock. Nodes that exist
+// keep their lists: if everybody may still change the path, the session logs a warning with the command that mends
+// it. That look costs one request at the first use of the path.
 func WithACL(acl ...zk.ACL) CommonOption {
 	return session.ForBoth("WithACL", func(s *session.Settings) {
 		if len(acl) == 0 {
@@ -88,33 +84,27 @@ func WithTLS(c *tls.Config) SessionOption {
 	return session.ForSession(func(s *session.Settings) { s.TLS = c.Clone() })
 }
 
-// WithTLSFiles uses TLS with certificates from files in PEM form: ca has the authorities that are trusted ("" for those of this
-// machine), cert and key the certificate that is shown to the servers ("" and "" for none). They are read again
-// at each connection, so they may be replaced at any time. If they cannot be read then, or do not belong together,
-// a warning is logged, and those read before are used. Connect gives ErrMisuse if they cannot be used at
-// first. With [WithTLS] besides, that configuration says everything else, such as the name of the servers.
+// WithTLSFiles uses TLS with certificates from PEM files: ca has the trusted authorities ("" for those of this
+// machine), cert and key the certificate for the servers ("" and "" for none). The session reads them at each
+// connection, so they may be replaced at any time. If they cannot be used later, it logs a warning and goes on
+// with the last good ones; at first, Connect returns ErrMisuse. [WithTLS] may set all other fields.
 func WithTLSFiles(ca, cert, key string) SessionOption {
 	return session.ForSession(func(s *session.Settings) { s.TLSFiles(ca, cert, key) })
 }
 
-// WithDialer replaces the function that opens connections. The function must return when its
-// context ends, which is when the attempt does. The address is one of the connect string: the function
-// looks names up itself, within that time, and chooses among several addresses. Without this option the
-// session looks all names up before each round of attempts, however long that takes, and tries every address of each.
+// WithDialer replaces the function that opens connections. The function must return when its context ends. The
+// address is one of the connect string: the function looks up names itself, and chooses among several addresses.
+// Without this option the session looks up all names before each round of attempts, and tries every address.
 func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) SessionOption {
 	return session.ForSession(func(s *session.Settings) { s.Dial = dial })
 }
 
-// WithLogger makes the session log to l. By default it logs nothing. It logs:
-//   - Error: the servers refuse the session for good, or have lost transactions (WithForwardOnly); the session file cannot be written.
-//   - Warn: at Connect, a session timeout that the servers had to raise to one that is too short (see [WithTimeout]); the first failed attempt to connect, at once and with its cause ("cannot connect"), of a name with
-//     several addresses when all have failed; the loss of a lease
-//     or of a place in a queue; an attempt to queue that failed and is repeated; a node that somebody else removed,
-//     or that could not be removed at once; a chroot that did not exist, and that the session has created;
-//     servers that have lost transactions ([WithForwardOnly]); a path that is open to everybody, although [WithACL] is given.
-//   - Info: "connection lost" and "session lost" with the cause; the first attempt that fails
-//     after that; a look-up of a name that took more than a second; "connected again" with the duration (the attribute after).
-//   - Debug: every other attempt, one line each, and the messages of the client library.
+// WithLogger makes the session log to l. By default it logs nothing.
+//
+//   - Error: the servers refuse the session for good or have lost transactions; the session file cannot be written.
+//   - Warn: a lease or a place in a queue is lost; the first failed attempt to connect; an attempt to queue that is repeated; a node that another program removed, or that could not be removed at once; a short session timeout; a chroot that was created; a path open to everybody despite [WithACL].
+//   - Info: "connection lost" and "session lost" with the cause, "connected again" with the duration; a slow look-up of a name.
+//   - Debug: every other attempt, and the messages of the client library.
 func WithLogger(l *slog.Logger) SessionOption {
 	return session.ForSession(func(s *session.Settings) { s.Logger = l })
 }
@@ -124,13 +114,10 @@ func WithTracer(t Tracer) SessionOption {
 	return session.ForSession(func(s *session.Settings) { s.Trace = tracing(t) })
 }
 
-// WithLeaseFraction ends leases earlier than the servers end the session: at the
-// given fraction of the session timeout after the newest request that the servers
-// acknowledged. The contract "the client stops after five missed heartbeats, the servers free
-// after ten" is 0.5. Waiters lose their place in the queue at the same time. The
-// session sends proof that it lives at least three times in that span. docs/guarantees.md says which fraction a short
-// timeout needs while the servers' leader is cut off. The fraction is above 0 and at
-// most 1, the default.
+// WithLeaseFraction ends leases earlier than the servers end the session: at the given fraction of the session
+// timeout after the newest request that the servers acknowledged. "The client stops after five missed heartbeats,
+// the servers free after ten" is 0.5. Waiters lose their place at the same time. The session proves three times in
+// that span that it lives. The fraction is above 0 and at most 1, the default.
 func WithLeaseFraction(f float64) SessionOption {
 	return session.ForSession(func(s *session.Settings) {
 		if !(f > 0 && f <= 1) {
@@ -140,22 +127,17 @@ func WithLeaseFraction(f float64) SessionOption {
 	})
 }
 
-// WithSessionFile keeps the id and password of the session in a file (mode 0600)
-// until the servers have confirmed the session's end. If the process is
-// killed, or closes its session while the servers cannot be reached, the next process with the
-// same file ends that session on the servers. So its locks are free at once, and not only after
-// the timeout. A Connect that fails, or another crash, does not remove the session from the file. The file is locked
-// while its owner lives: a second living process with the same file gets ErrMisuse, never the first one's
-// session.
+// WithSessionFile keeps the id and password of the session in a file (mode 0600) until the servers have confirmed
+// the session's end. If the process is killed, the next process with the same file ends that session, so its locks
+// are free at once and not only after the timeout. The file is locked: a second living process with the same file
+// gets ErrMisuse.
 func WithSessionFile(path string) SessionOption {
 	return session.ForSession(func(s *session.Settings) { s.File = path })
 }
 
-// WithHandover sets how many times in a row an object may hand its place in the
-// queue over to the next goroutine that waits on the same object, without a request.
-// The default is 32, within 10 ms of the grant. Then the process queues
-// anew behind the others. 0 gives strict order between processes: every goroutine
-// queues by itself.
+// WithHandover sets how many times in a row an object may hand its place in the queue to the next goroutine that
+// waits on the same object, without a request. The default is 32, within 10 ms of the grant. Then the process
+// queues again, behind other processes. With 0 every goroutine queues by itself.
 func WithHandover(n int) Option {
 	return session.ForLock("WithHandover", func(s *session.Settings) {
 		if n < 0 {
@@ -165,10 +147,10 @@ func WithHandover(n int) Option {
 	})
 }
 
-// WithLinger keeps the place in the queue for up to d after the last Unlock, so that
-// locking again costs no request. The place is given up as soon as another contender
-// queues, the connection is lost or the children of the lock's directory change. The Try forms do not queue: in other sessions they
-// find the lock taken meanwhile. The default is 0: the place is given up at once.
+// WithLinger keeps the place in the queue for up to d after the last Unlock, so that locking again costs no
+// request. The default is 0. The place is given up as soon as another contender queues, the connection is lost, or
+// the children of the lock's directory change. The Try forms of other sessions do not queue, and find the lock
+// taken.
 func WithLinger(d time.Duration) Option {
 	return session.ForLock("WithLinger", func(s *session.Settings) {
 		if d < 0 {
@@ -178,10 +160,9 @@ func WithLinger(d time.Duration) Option {
 	})
 }
 
-// WithMaxHold bounds every hold: d after the grant the library gives the lease up.
-// Its Done closes, its Err is ErrMaxHold, and others are granted. So a critical
-// section that hangs cannot hold for ever while its process lives. If it
-// goes on, only fencing stops its writes. The default is 0: no bound.
+// WithMaxHold ends every lease d after its grant: Done closes, Err is ErrMaxHold, and others are granted. So a
+// critical section that hangs cannot hold for ever while its process lives; if it goes on, only fencing stops its
+// writes. The default is 0: no bound.
 func WithMaxHold(d time.Duration) Option {
 	return session.ForLock("WithMaxHold", func(s *session.Settings) {
 		if d < 0 {
@@ -191,46 +172,30 @@ func WithMaxHold(d time.Duration) Option {
 	})
 }
 
-// WithLockDelay keeps a lock from being granted for d after a hold that was lost, and not released. It is for resources that
-// cannot refuse the late writes of a holder that is gone: they have d to arrive. (Consul calls it lock-delay. Where the resource can
-// compare tokens, [Fence] and [Lease.Guard] are better: they need no time.) A hold is lost if its session ends without
-// an Unlock or Close, if its node is removed by hand, and if its [WithMaxHold] has passed. A lock that
-// lingers counts as held. After a release the next one is granted at once.
+// WithLockDelay keeps a lock from being granted for d (at least 1 ms) after a hold that was lost and not released,
+// so that late writes of the lost holder can arrive. It is for resources that cannot compare tokens; [Fence] and
+// [Lease.Guard] need no time. A hold is lost if its session ends without an Unlock or Close, if its node is
+// removed externally, or at its [WithMaxHold]. Until the end of the delay the Try forms fail with ErrNotAcquired.
 //
-// The time counts from the moment when the next one in line has seen that the lost holder's node is gone. Who comes later
-// waits for the rest of it; the clocks of the servers tell how much that is. If nobody waited at the loss, it counts
-// from the moment when the first one comes. One that queued before that moment, behind others that gave up during the
-// delay, waits for all of it again. If the servers' leader changes meanwhile, the difference of their clocks counts. The context bounds the wait as always. Until the end of the delay the Try forms
-// fail with ErrNotAcquired. [Contenders] and [Verify] take who waits for the delay, at the head of the queue, for the holder.
-//
-// All users of a path must give the same d. Who finds that the holder has another, or that it has one itself
-// and others have none, or the reverse, gets ErrMisuse. But nobody finds out about a holder without the option, and who did not have to list
-// the queue does not find out either. Other libraries ignore the delay. If a process dies
-// between the grant and the return of the call, or if servers cannot be reached at an Unlock or Close until the session
-// expires, that counts as a loss, too.
-//
-// It costs one request more for each grant by the servers if the lock is free, and two if it had to wait. d is at least 1ms. Only [NewMutex] and zkelection.New
-// take this option.
+// All users of a path must give the same d. docs/guarantees.md says from when it counts. It costs one request for
+// each grant by the servers, two after a wait. [NewMutex] and zkelection.New take it.
 func WithLockDelay(d time.Duration) Option {
 	return session.LockDelay{Option: session.Misplaced("WithLockDelay"), D: d}
 }
 
-// WithAsyncUnlock has Unlock return as soon as the release was sent to the servers, without waiting for their answer.
-// So a Lock and an Unlock together cost one round trip instead of two. The lease ends before Unlock returns, as
-// always. What the session asks for later reaches the servers after the release. Others may be granted up to one
-// round trip after Unlock has returned. (Without this option they may be granted before it returns.) If the
-// connection is lost meanwhile, the session goes on with the release on the next connection, or the lock is
-// released when the session ends. Close still waits for the servers, so a process that ends with Close leaves no lock
-// behind; one that exits without it keeps the lock until its session expires, if the release had not left it yet.
-// Elections, zkonce, zkflight and the meeting points do not take this option.
+// WithAsyncUnlock makes Unlock return as soon as the release is sent, so that a Lock and an Unlock cost one round
+// trip. The lease ends before Unlock returns. Later requests of the session reach the servers after the release.
+// If the connection is lost meanwhile, the session repeats the release. A process that exits without Close may
+// keep the lock until its session expires. Elections, zkonce, zkflight and the meeting points do not take this
+// option.
 func WithAsyncUnlock() Option {
 	return session.ForLock("WithAsyncUnlock", func(s *session.Settings) { s.Async = true })
 }
 
-// WithCodec sets how values become the data of nodes, and back, in the types that keep values: atomics, maps, queues
-// and others say so. All users of a path must use the same codec. The default is JSON; [Raw] keeps bytes as they are.
-// A value that the codec refuses, or that does not fit into a request (1 MB with all that belongs to the request), is
-// ErrMisuse before anything is sent.
+// WithCodec sets how values become the data of nodes, in the types that keep values: atomics, maps, queues and
+// others say so. All users of a path must use the same codec. The default is JSON; [Raw] keeps bytes as they are.
+// A value that the codec refuses, or that does not fit into a request of 1 MB, is ErrMisuse before anything is
+// sent.
 func WithCodec(c Codec) Option {
 	return session.ForValues("WithCodec", func(s *session.Settings) {
 		if s.Codec = c; c == nil {
@@ -249,8 +214,7 @@ type Codec interface {
 // Raw is the codec of values that are []byte or string: their bytes are the data.
 var Raw Codec = codec.Raw
 
-// WithName sets a name for people, for example that of the service. [Contender] shows it. For a session it is
-// the default of its locks. No decision depends on it.
+// WithName sets a name for people, such as the service's. [Contender] shows it; no decision depends on it.
 func WithName(name string) CommonOption {
 	return session.ForBoth("WithName", func(s *session.Settings) { s.Name = name })
 }

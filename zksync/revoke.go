@@ -14,19 +14,14 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Revoke asks a contender, as [Contenders] returns it, to give its lock up. Its process hears of that through
-// [Lease.Revoked]: one that asks for that channel within one round trip, another one when it asks. A waiter hears of it when it is
-// granted. That is all: a holder that ignores the request keeps the lock. The request is for this one node. It never
-// reaches another contender, and no later hold. More than one request is one.
+// Revoke asks a contender, as [Contenders] returns it, to release its lock. Its process hears of that through
+// [Lease.Revoked]; a waiter hears of it when it is granted. A holder may ignore the request. The request is for
+// this one node: it never reaches another contender or a later hold. Further requests have no effect. If the
+// contender has left, the error is ErrStale.
 //
-// If the contender has left, the error is ErrStale. A contender that is not the node of a contender is ErrMisuse. A contender of another
-// library is asked in the way of Curator: "__REVOKE__" is written to its node. Curator's
-// InterProcessMutex hears of that after makeRevocable, and so can be asked; go-zookeeper and kazoo do not hear of it.
-//
-// It blocks for the servers' answers, until ctx ends. Without a connection it waits; in a new session it asks again. If the
-// session is closed, the error is ErrClosed. It also fails if the servers deny access. It costs one request if the contender listens. Otherwise
-// it costs two, a watch, and in the end a request that removes the node of the request: that
-// node is there until the contender has left, or s ends.
+// A contender of another library is asked in Curator's way: "__REVOKE__" is written to its node, which
+// InterProcessMutex hears after makeRevocable. The node of the request stays until the contender has left or s
+// ends.
 func Revoke(ctx context.Context, s *Session, contender Contender) error {
 	wrap := func(err error) error { return &Error{Op: "revoke", Path: contender.Node, Err: err} }
 	if !s.inner().Opened() {

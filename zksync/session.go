@@ -10,12 +10,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Session is a connection to ZooKeeper that outlives single ZooKeeper sessions.
-// If a ZooKeeper session is lost, every [Lease] of it is lost, and the Session opens the next one. It is safe
-// for use by many goroutines. One Session is enough for a process.
-//
-// A call that needs the servers, and cannot reach them, waits until it can,
-// its context ends, or the Session is closed.
+// Session is a connection to ZooKeeper that outlives single ZooKeeper sessions. If a ZooKeeper session is lost,
+// every [Lease] of it is lost, and the Session opens the next one. One Session is enough for a process.
 type Session session.Session
 
 func (s *Session) inner() *session.Session { return (*session.Session)(s) }
@@ -28,14 +24,13 @@ func (s *Session) made() *session.Session {
 	return s.inner()
 }
 
-// Connect opens a session with the servers of a ZooKeeper connect string
-// ("zk1:2181,zk2:2181,zk3:2181/app", with an optional chroot). All paths of the session
-// are below the chroot, which is created when needed, with a warning in the log: see [WithExistingChroot].
+// Connect opens a session with the servers of a ZooKeeper connect string ("zk1:2181,zk2:2181,zk3:2181/app", with
+// an optional chroot). All paths of the session are below the chroot, which is created when needed, with a warning
+// in the log: see [WithExistingChroot].
 //
-// It blocks until there is a ZooKeeper session or ctx ends. ctx is not used after Connect has returned. If ctx ends, the error names
-// the servers, wraps the context's error and says why the last attempt at each server failed, or how long the first attempt
-// has waited. A malformed connect string or option gives ErrMisuse at once, and so does a
-// session file that a living process uses.
+// It blocks until there is a ZooKeeper session or ctx ends; ctx is not used afterwards. If ctx ends, the error
+// says why the last attempt at each server failed. A malformed connect string or option, or a session file in use,
+// is ErrMisuse at once.
 func Connect(ctx context.Context, servers string, opts ...SessionOption) (*Session, error) {
 	s, err := session.Connect(ctx, servers, session.Options[session.SessionOption](opts)...)
 	return (*Session)(s), err
@@ -44,10 +39,8 @@ func Connect(ctx context.Context, servers string, opts ...SessionOption) (*Sessi
 // State is the state of the session at this instant.
 func (s *Session) State() State { return State(s.made().State()) }
 
-// Changes returns every change of the state after the call, in order, and loses none if the
-// caller is slow. The sequence blocks until the next
-// change. It ends when ctx ends, and after [Closed]. Range over it once, in one goroutine: the changes are
-// kept for it from the call on.
+// Changes returns every change of the state after the call, in order, and loses none if the caller is slow. The
+// sequence ends when ctx ends, and after [Closed]. Range over it once, in one goroutine.
 func (s *Session) Changes(ctx context.Context) iter.Seq[State] {
 	changes := s.made().Changes(ctx)
 	return func(yield func(State) bool) {
@@ -63,25 +56,19 @@ func (s *Session) Timeout() time.Duration { return s.made().Timeout() }
 // in hexadecimal; 0 while there is none.
 func (s *Session) ID() int64 { return s.made().ID() }
 
-// Conn is the client connection of the current ZooKeeper
-// session, for requests that this module does not have. Its paths are those
-// on the servers, with the chroot; all other paths of this module (also in [Lease.Guard])
-// are without it. The connection ends with the ZooKeeper session, so do not keep it; a request on an ended one
-// fails with zk.ErrConnectionClosed. Do not close it. It is nil before the first session.
+// Conn is the client connection of the current ZooKeeper session, nil before the first, for requests that this
+// module does not have. Its paths include the chroot. Do not close it, and do not keep it: it ends with the
+// ZooKeeper session.
 //
-// The first call in a ZooKeeper session may ask the servers whether "/" exists, since that makes the client library take room for
-// requests of more than a kilobyte. It does not wait for the answer. It may also reconnect the session, and wait for that up to a second: if a
-// lock of the session was crowded, the servers know a random credential of it, which must not get into your access control lists of the
-// scheme "auth".
+// The first call in a ZooKeeper session may ask the servers whether "/" exists, which makes the client library
+// take room for large requests. It may also reconnect the session and wait up to a second, so that a credential of
+// the session does not get into access control lists of the scheme "auth".
 func (s *Session) Conn() *zk.Conn { return s.made().Conn() }
 
-// Close releases every lease, ends the ZooKeeper session on the servers, and joins
-// every goroutine of the session. Waiting calls of the session return ErrClosed at
-// once. Those without an error, such as [Mutex.Lock], never return: their goroutines are parked until the process ends, and Close does not
-// wait for them. A call that begins after Close fails with ErrClosed, or panics with it. Close spends up to 2 s ending the session. If the servers cannot be reached, the
-// session then expires by its timeout, or the next process with the session file ends it. Close
-// may be called more than once, also concurrently: all calls return together, with the same
-// result. An error concerns the session file only.
+// Close releases every lease, ends the ZooKeeper session on the servers, and joins every goroutine of the session.
+// It spends up to 2 s on that. If the servers cannot be reached, the session expires by its timeout, or the next
+// process with the session file ends it. Further calls return together with the first, with the same result. An
+// error concerns only the session file.
 func (s *Session) Close() error { return s.made().Close() }
 
 // State is the state of a [Session]'s connection to the servers.

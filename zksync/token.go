@@ -2,22 +2,17 @@ package zksync
 
 import "github.com/go-menagerie/menagerie/internal/node"
 
-// Token is a fencing token. It identifies one grant of a lock and orders the grants. Every
-// grant has a token strictly greater than that of every earlier grant of the same
-// path that it conflicts with, across processes, session expiries and the removal
-// of the lock's directory. (Readers that hold together do not conflict, so the order of their
-// tokens means nothing.)
+// Token is a fencing token. It identifies one grant of a lock and orders the grants: it is strictly greater than
+// the tokens of all earlier grants of the path that it conflicts with, across processes, session expiries and the
+// removal of the lock's directory.
 //
-// Have your storage refuse a smaller token than the greatest it has seen. Then it is safe even from a
-// holder that was paused, has lost the lock and does not know
-// it yet. [Fence] does that inside a process. [Verify] asks the servers. In
-// SQL it is one condition, with the token in a column of 25 characters that starts
-// as the zero token:
+// Have your storage refuse a smaller token than the greatest that it has seen. Then not even a paused holder can
+// write late. [Fence] does that inside a process. In SQL it is one condition, with the token in a column of 25
+// characters that starts as the zero token:
 //
 //	UPDATE accounts SET balance = $2, token = $1 WHERE id = $3 AND token <= $1
 //
-// where $1 is the token's String. If no row was updated, the token is stale. The
-// text has a fixed width, so texts compare like tokens.
+// If no row was updated, the token is stale. Texts sort like their tokens.
 type Token struct {
 	// Zxid is the creation zxid of the granted node. It grows for the life of the ensemble; sequence numbers do not.
 	Zxid int64

@@ -8,15 +8,10 @@ import (
 	"github.com/go-menagerie/menagerie/internal/session"
 )
 
-// Tracer is called when a goroutine begins to acquire a lease, and when the acquisition ends.
-// Its methods are called in that goroutine. They must be safe for concurrent
-// use and should return quickly: the caller waits for them.
-//
-// Its methods, also those of the optional parts, must not call [Session.Close],
-// which waits for them: start a goroutine for that.
-//
-// A Tracer that also implements [ReleaseTracer], [LossTracer] or [StateTracer] is
-// called at those events, too.
+// Tracer is called when a goroutine begins to acquire a lease, and when the acquisition ends, in that goroutine.
+// Its methods must be safe for concurrent use and return quickly. They must not call [Session.Close], which waits
+// for them: start a goroutine for that. A Tracer that also implements [ReleaseTracer], [LossTracer] or
+// [StateTracer] is called at those events, too.
 type Tracer interface {
 	// AcquireStart is called before the first request. The context it returns is
 	// used for the rest of the call and reaches AcquireEnd, and the lease's own

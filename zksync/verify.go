@@ -11,20 +11,13 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Verify asks the servers whether token is that of a current holder of the
-// lock, election or semaphore at path. It is for a resource that cannot store tokens. It
-// returns nil if it is, and ErrStale if the holder has released, lost, or never held.
+// Verify asks the servers whether token belongs to a current holder of the lock, election or semaphore at path; if
+// not, it returns ErrStale. It is for resources that cannot store tokens. Only [Fence] and [Lease.Guard] protect
+// against a change after the answer, which is the leader's at some instant of the call (a moment older if the
+// session is connected to the leader itself).
 //
-// It blocks for the servers' answers, until ctx ends. Without a connection it waits; in a new session it asks again. If the
-// session is closed, the error is ErrClosed. It costs a sync, a listing and one read for each holder; for a
-// semaphore one listing and one read more.
-//
-// The answer is the leader's at some instant of the call. If
-// the session is connected to the leader itself, the answer may be a moment older: the leader does not wait until it has applied
-// what its followers have confirmed. Only [Fence] and [Lease.Guard] protect against a change after the answer. The
-// token's Seq counts local hand-overs, which the servers do not know; it is not compared. If a semaphore has had
-// more permits than now, a waiting request that would have fitted then counts as a holder: the two look the same.
-// But only a granted request is told its token.
+// It does not compare the token's Seq: the servers do not know local hand-overs. If a semaphore had more permits
+// once, a waiting request that would have fitted then counts as a holder.
 func Verify(ctx context.Context, s *Session, path string, token Token) error {
 	wrap := func(err error) error { return &Error{Op: "verify", Path: path, Err: err} }
 	if !s.inner().Opened() {
