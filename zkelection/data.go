@@ -112,17 +112,44 @@ const spare = 4 << 10
 
 // lead gets a leadership, and remembers it for SetData.
 func (e *Election) lead(ctx context.Context, get func(context.Context, func(*queue.Ticket)) (*queue.Ticket, error)) (*lease.Lease, error) {
+	e.campaign(1)
 	l, err := e.grants.Get(ctx, false, get)
 	if err != nil {
+		e.campaign(-1)
 		return nil, err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.campaigns--
 	// Of two campaigns of this Election the one that was granted first may come here last.
 	if e.led == nil || e.led.Token().Compare(l.Token()) < 0 {
 		e.led = l
 	}
 	return l, nil
+}
+
+func (e *Election) campaign(n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.campaigns += n
+}
+
+// Healthy returns nil while this candidate leads with a valid lease, or waits for that in a session that is
+// [zksync.Session.Healthy]. It sends no request.
+func (e *Election) Healthy() error {
+	if l := e.made().leadership(); l != nil && l.Valid() {
+		return nil
+	}
+	if err := e.at.Misuse(); err != nil {
+		return e.wrap("healthy", err)
+	}
+	e.mu.Lock()
+	waits := e.campaigns > 0
+	e.mu.Unlock()
+	if !waits {
+		return e.wrap("healthy", errs.ErrNotAcquired)
+	}
+	return e.wrap("healthy", e.s.Healthy())
 }
 
 func (e *Election) leadership() *lease.Lease {

@@ -42,6 +42,8 @@ type Election struct {
 	mu   sync.Mutex
 	self Candidate    // Data is that of the next candidacy
 	led  *lease.Lease // the newest leadership; nil before the first
+
+	campaigns int // how many wait
 }
 
 // bareID is WithBareID.

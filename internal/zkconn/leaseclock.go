@@ -97,6 +97,12 @@ func (c *leaseClock) Expires() time.Time {
 	return time.Time{}
 }
 
+// Proven reports whether there is proof that the leader counts the session as alive, or nothing wants it.
+func (c *leaseClock) Proven() bool {
+	s := c.shown.Load()
+	return s != nil && (s.wants == 0 || s.proof(time.Now()) > 0)
+}
+
 // Heard is when the newest request was sent that the servers have answered; zero before the first answer.
 func (c *leaseClock) Heard() time.Time {
 	if s := c.shown.Load(); s != nil {
