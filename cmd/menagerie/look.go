@@ -19,7 +19,7 @@ type look struct {
 func looking(ctx context.Context, s *zksync.Session, f func(context.Context, *look) error) error {
 	inner := (*session.Session)(s)
 	access := session.NewAccess[session.Option](inner, "/menagerie", nil) // the path does not matter here
-	return access.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	return access.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
 		l := &look{s, reads.Look{Session: inner, Epoch: e, Frame: new(reads.Frame)}}
 		return f(l.In(ctx), l)
 	})

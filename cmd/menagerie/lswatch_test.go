@@ -14,6 +14,12 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/zkatomic"
+	"github.com/go-menagerie/menagerie/zklatch"
+	"github.com/go-menagerie/menagerie/zkmap"
+	"github.com/go-menagerie/menagerie/zkonce"
+	"github.com/go-menagerie/menagerie/zkqueue"
+	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -98,6 +104,55 @@ func TestNobodyLooksAgainBeforeSomethingHasChanged(t *testing.T) {
 		require.Equal(t, "held", next())
 		cancel()
 		require.ErrorIs(t, <-done, context.Canceled)
+	})
+}
+
+// What a State reads below the path is watched, too.
+func TestChangesBelowThePathAreSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		z, watcher := srv.Session(t), srv.Session(t)
+		ctx := t.Context()
+		queue, number, table := zkqueue.New[int](z, "/queue"), zkatomic.NewInt64(z, "/number"), zkmap.New[int, int](z, "/map")
+		keys := 0
+		latch, once, sem := zklatch.New(z, "/latch", 9), zkonce.New(z, "/once"), zksemaphore.NewWeighted(z, "/sem", 9)
+		for path, change := range map[string]func() error{
+			"/queue":  func() error { return queue.Put(ctx, 1) },
+			"/number": func() error { _, err := number.Add(ctx, 1); return err },
+			"/map":    func() error { keys++; return table.Store(ctx, keys, 1) },
+			"/latch":  func() error { return latch.CountDown(ctx) },
+			"/once": func() error {
+				_, err := once.DoContext(ctx, func(context.Context) ([]byte, error) { return nil, nil })
+				return err
+			},
+			"/sem": func() error { _, err := sem.AcquireLease(ctx, 1); return err },
+		} {
+			if path != "/once" { // which changes nothing the second time
+				require.NoError(t, change())
+			} else {
+				srv.Create("/once", nil, 0, 0)
+				srv.Create("/once/lock", nil, 0, 0)
+			}
+			following, cancel := context.WithCancel(ctx)
+			details, done := make(chan string, 9), make(chan error, 1)
+			go func() {
+				done <- follow(following, watcher, time.Second, true, func(ctx context.Context, l *look) error {
+					o, err := l.object(ctx, path)
+					if err == nil {
+						details <- o.Detail
+					}
+					return err
+				})
+			}()
+			before := <-details
+			require.NoError(t, change())
+			synctest.Wait()
+			time.Sleep(2 * time.Second)
+			require.NotEmpty(t, details, path)
+			require.NotEqual(t, before, <-details, path)
+			cancel()
+			require.ErrorIs(t, <-done, context.Canceled)
+		}
 	})
 }
 
