@@ -41,18 +41,15 @@ type MutexState struct{ Summary }
 func (m *Mutex) State(ctx context.Context) (MutexState, error) {
 	a := m.at()
 	st := MutexState{Summary{Path: a.Path, Kind: layout.Word(layout.Mutex), State: "free", Detail: "nobody holds or waits"}}
-	err := a.Misuse()
-	if err == nil {
-		err = a.Session.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
-			if st.Entries, err = contenders(ctx, e, a.Session, a.Path); err != nil || len(st.Entries) > 0 {
-				return err
-			}
-			st.Detail, err = free(ctx, e, a.Full(a.Path), st.Detail)
+	err := a.Run(ctx, "state", func(ctx context.Context, e *zkconn.Epoch) (err error) {
+		if st.Entries, err = contenders(ctx, e, a.Session, a.Path); err != nil || len(st.Entries) > 0 {
 			return err
-		})
-	}
+		}
+		st.Detail, err = free(ctx, e, a.Full(a.Path), st.Detail)
+		return err
+	})
 	if err != nil {
-		return MutexState{}, m.wrap("state", err)
+		return MutexState{}, err
 	}
 	if len(st.Entries) > 0 {
 		st.describe(time.Now())
