@@ -22,7 +22,7 @@ import (
 // comes from cohort locks (Dice, Marathe, Shavit: Lock Cohorting, 2012).
 type Cohort struct {
 	monitored
-	side
+	side side
 
 	mu      sync.Mutex
 	waiters line // none while idle or lingering
@@ -36,13 +36,14 @@ type Cohort struct {
 
 // grant is a ticket that the servers have granted, until this process gives it up.
 type grant struct {
+	c      *Cohort
 	ticket *queue.Ticket
 	since  time.Time
 	passes uint32 // how often it changed hands, lingering included: the Seq of the next token
 
-	timer  *time.Timer // ends the lingering; nil before the first time
-	ticks  bool        // timer runs, perhaps for an earlier time of lingering
-	linger time.Time   // when the lingering ends
+	timer *time.Timer // ends the lingering; nil before the first time
+	ticks bool        // timer runs, perhaps for an earlier time of lingering
+	until time.Time   // when the lingering ends
 
 	// watched says that a child watch was set, which tells of others in the queue; contended says that it has told.
 	// Both outlive a single time of lingering, so that locking and unlocking in turn costs no request at all.
@@ -60,7 +61,7 @@ func NewCohort(at *session.Access, kind queue.Kind) *Cohort {
 
 // Part says that the lock is a part of another object, whose path is above. So nothing else can be at the path of the lock.
 func (c *Cohort) Part() *Cohort {
-	c.q.Type = ""
+	c.side.q.Type = ""
 	return c
 }
 
@@ -73,11 +74,11 @@ func (c *Cohort) become(to state, a *acquisition, g *grant, l *lease.Lease) {
 	}
 	switch {
 	case c.state == idle:
-		c.at.Session.Remember(c) // if that is refused, the acquisition that begins now is refused, too
+		c.side.at.Session.Remember(c) // if that is refused, the acquisition that begins now is refused, too
 	case to == idle:
-		c.at.Session.Forget(c)
+		c.side.at.Session.Forget(c)
 	}
-	c.state.become(to, c.at.Session.Logger())
+	c.state.become(to, c.side.at.Session.Logger())
 	c.acquisition, c.grant, c.hold = a, g, l
 }
 
@@ -97,29 +98,22 @@ func (c *Cohort) Finish(err error) bool {
 	return l != nil && l.Finish(err)
 }
 
-func (c *Cohort) becomeIdle()                         { c.become(idle, nil, nil, nil) }
-func (c *Cohort) becomeAcquiring(a *acquisition)      { c.become(acquiring, a, nil, nil) }
-func (c *Cohort) becomeHeld(g *grant, l *lease.Lease) { c.become(held, nil, g, l) }
-func (c *Cohort) becomeLingering()                    { c.become(lingering, nil, c.grant, nil) }
-func (c *Cohort) becomeReplacing()                    { c.become(replacing, nil, nil, c.hold) }
-func (c *Cohort) becomeLost()                         { c.become(lost, nil, nil, c.hold) }
-
 // Acquire waits for the lease, through disconnects and lost sessions, until ctx
 // ends, the session is closed, or another attempt would not help.
 func (c *Cohort) Acquire(ctx context.Context, dropIn bool) (*lease.Lease, error) {
-	return c.acquire(ctx, dropIn, c.await)
+	return c.side.acquire(ctx, dropIn, c.await)
 }
 
 // await takes a ticket that lingers. Otherwise it waits until it is granted or fails. In the states acquiring, held,
 // replacing and lost it does nothing else: whoever ends the state sees to the goroutines that wait.
 func (c *Cohort) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
-	l := lease.New(ctx, c, c.at, dropIn)
+	l := lease.New(ctx, c, c.side.at, dropIn)
 	c.mu.Lock()
 	if c.relock(l) {
 		c.mu.Unlock()
 		return l, nil
 	}
-	if c.at.Session.Closing() { // Finish may have failed those who wait already
+	if c.side.at.Session.Closing() { // Finish may have failed those who wait already
 		c.mu.Unlock()
 		return nil, errs.ErrClosed
 	}
@@ -130,7 +124,7 @@ func (c *Cohort) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 		// wait for the servers itself, without another goroutine.
 		run := c.begin(nil)
 		c.mu.Unlock()
-		if !c.at.Session.Within(run) {
+		if !c.side.at.Session.Within(run) {
 			c.mu.Lock()
 			c.acquired(nil, errs.ErrClosed)
 			c.mu.Unlock()
@@ -154,7 +148,7 @@ func (c *Cohort) withdraw(w *waiter) (cancelled *acquisition) {
 	c.acquisition.left(&c.side, w)
 	w.held = c.hold
 	if a := c.acquisition; a != nil && waited && c.waiters.len() == 0 {
-		c.becomeIdle()
+		c.become(idle, nil, nil, nil)
 		a.cancel(errNobody)
 		return a
 	}
@@ -173,7 +167,7 @@ func (c *Cohort) advance() {
 // spawn begins an acquisition in a goroutine of its own, and gives old up in the same request. The
 // acquisition is one call of queue.Queue.ObtainFrom (newAcquisition), and ends in acquired. mu is held.
 func (c *Cohort) spawn(old *queue.Ticket) {
-	if c.at.Session.Spawn(c.begin(old)) {
+	if c.side.at.Session.Spawn(c.begin(old)) {
 		return
 	}
 	if old != nil {
@@ -185,7 +179,7 @@ func (c *Cohort) spawn(old *queue.Ticket) {
 // begin makes an acquisition and the state acquiring. run carries the acquisition out. mu is held.
 func (c *Cohort) begin(old *queue.Ticket) (run func()) {
 	var a *acquisition
-	a, run = c.newAcquisition(old, c.onLoss, func(p *queue.Ticket, err error) *queue.Ticket {
+	a, run = c.side.newAcquisition(old, c.onLoss, func(p *queue.Ticket, err error) *queue.Ticket {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.acquisition != a {
@@ -194,7 +188,7 @@ func (c *Cohort) begin(old *queue.Ticket) (run func()) {
 		c.acquired(p, err)
 		return nil
 	})
-	c.becomeAcquiring(a)
+	c.become(acquiring, a, nil, nil)
 	return run
 }
 
@@ -203,11 +197,11 @@ func (c *Cohort) begin(old *queue.Ticket) (run func()) {
 func (c *Cohort) acquired(p *queue.Ticket, err error) {
 	if err == nil {
 		now := time.Now()
-		c.grantFirst(&grant{ticket: p, since: now}, now)
+		c.grantFirst(&grant{c: c, ticket: p, since: now}, now)
 		return
 	}
-	c.becomeIdle()
-	c.waiters.fail(c.reason(err))
+	c.become(idle, nil, nil, nil)
+	c.waiters.fail(c.side.reason(err))
 }
 
 // grantFirst gives g to the goroutine that has waited longest. mu is held, somebody waits, and nobody holds.
@@ -216,7 +210,7 @@ func (c *Cohort) grantFirst(g *grant, now time.Time) {
 		// A loss first marks the ticket as over, and then looks once for a holder. It may have looked
 		// already, so a lease that is granted now might never be told. If the ticket is not over
 		// here, the loss has yet to look for the holder, which needs mu, and will find the new one.
-		c.becomeIdle()
+		c.become(idle, nil, nil, nil)
 		c.advance()
 		return
 	}
@@ -227,21 +221,21 @@ func (c *Cohort) grantFirst(g *grant, now time.Time) {
 			return
 		}
 	}
-	c.becomeIdle() // nobody took it: the session is closing
+	c.become(idle, nil, nil, nil) // nobody took it: the session is closing
 	g.ticket.Leave(0)
 }
 
 // grantTo makes l the lease of the hold, with g. It reports false once the session is closing. mu is held.
 func (c *Cohort) grantTo(l *lease.Lease, g *grant, now time.Time) bool {
-	granted := c.give(l, g.ticket, g.passes, now)
+	granted := c.side.give(l, g.ticket, g.passes, now)
 	if granted {
-		c.becomeHeld(g, l)
+		c.become(held, nil, g, l)
 	}
 	return granted
 }
 
 // Ended implements Grantor.
-func (c *Cohort) Ended(l *lease.Lease, err error) { c.left(l, err) }
+func (c *Cohort) Ended(l *lease.Lease, err error) { c.side.left(l, err) }
 
 // Release implements Grantor.
 func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
@@ -252,27 +246,27 @@ func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 	case c.hold != l: // it was lost, or released before
 	case c.state == lost && runsOn(l): // its Unlock, which calls UnlockLost, ends the state
 	case c.state == replacing && runsOn(l):
-		c.becomeLost()
+		c.become(lost, nil, nil, c.hold)
 	// The lease ended while its ticket was being replaced, or after its loss: there is no ticket to pass on.
 	case c.state != held:
-		c.becomeIdle()
+		c.become(idle, nil, nil, nil)
 		c.advance()
 	case runsOn(l):
-		c.becomeLost()
+		c.become(lost, nil, nil, c.hold)
 		unwanted = g.ticket
-	case overran && c.q.Delay > 0: // nobody of this process is granted before the delay either
-		c.becomeIdle()
+	case overran && c.side.q.Delay > 0: // nobody of this process is granted before the delay either
+		c.become(idle, nil, nil, nil)
 		c.advance()
 		unwanted = g.ticket
-	case c.waiters.len() > 0 && c.mayPass(now):
+	case c.waiters.len() > 0 && c.grant.mayPass(now):
 		g.passes++ // each token must be greater than the one before
 		c.grantFirst(g, now)
 	case c.waiters.len() > 0:
 		removed = g.ticket.Retire() // its removal, which is part of that request, may be told before the answer: it is no loss
 		c.spawn(g.ticket)
-	case !overran && c.linger(now):
+	case !overran && g.linger(now):
 	default:
-		c.becomeIdle()
+		c.become(idle, nil, nil, nil)
 		unwanted = g.ticket
 	}
 	c.mu.Unlock()
@@ -305,10 +299,10 @@ func (g *grant) unsettled() bool {
 }
 
 // mayPass reports whether the ticket may go to the next waiter of this process. mu is held.
-func (c *Cohort) mayPass(now time.Time) bool {
-	g := c.grant
-	return !g.unsettled() && int(g.passes) < c.at.Settings.Handover &&
-		now.Sub(g.since) < c.at.Settings.HandoverIn && g.ticket.Epoch.ValidAt(now) && !g.ticket.Over()
+func (g *grant) mayPass(now time.Time) bool {
+	settings := &g.c.side.at.Settings
+	return !g.unsettled() && int(g.passes) < settings.Handover &&
+		now.Sub(g.since) < settings.HandoverIn && g.ticket.Epoch.ValidAt(now) && !g.ticket.Over()
 }
 
 // onLoss is called when the session of p has ended, or its
@@ -323,9 +317,9 @@ func (c *Cohort) onLoss(p *queue.Ticket) {
 	defer c.mu.Unlock()
 	if c.grant != nil && c.grant.ticket == p {
 		if c.state == held && c.hold.DropIn() {
-			c.becomeLost() // after Close, too: its Unlock is still to come
+			c.become(lost, nil, nil, c.hold) // after Close, too: its Unlock is still to come
 		} else {
-			c.becomeIdle()
+			c.become(idle, nil, nil, nil)
 		}
 		c.advance()
 	}
@@ -335,7 +329,7 @@ func (c *Cohort) onLoss(p *queue.Ticket) {
 // hold of the form without leases keeps the other goroutines of this object
 // out, because its critical section still runs, and they share its memory.
 func (c *Cohort) UnlockLost(l *lease.Lease) {
-	c.dropIns.remove(c.q.Kind, l)
+	c.side.dropIns.remove(c.side.q.Kind, l)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.hold != l {
@@ -344,7 +338,7 @@ func (c *Cohort) UnlockLost(l *lease.Lease) {
 	if c.state == held { // whoever ended the lease has not come to Release or onLoss yet
 		c.grant.ticket.End(queue.Overrun, 0)
 	}
-	c.becomeIdle()
+	c.become(idle, nil, nil, nil)
 	c.advance()
 }
 
@@ -356,7 +350,7 @@ func (c *Cohort) Current() *lease.Lease {
 }
 
 // At returns what the constructor was given.
-func (c *Cohort) At() *session.Access { return c.at }
+func (c *Cohort) At() *session.Access { return c.side.at }
 
 // Waiting is how many goroutines wait for a grant.
 func (c *Cohort) Waiting() int {

@@ -93,18 +93,18 @@ func (d *dropIns) keepsOut(kind queue.Kind, l *lease.Lease) bool {
 
 // LockDropIn is Acquire for the form without leases: it panics where that returns an error.
 func (c *Cohort) LockDropIn() *lease.Lease {
-	call := c.at.Call()
+	call := c.side.at.Call()
 	l, err := c.Acquire(context.Background(), true)
-	call.End(c.at.Named("lock", err))
+	call.End(c.side.at.Named("lock", err))
 	return l
 }
 
 // TryDropIn is Try for the form without leases.
 func (c *Cohort) TryDropIn() (l *lease.Lease, ok bool) {
-	if err := c.at.Misuse(); err != nil {
-		panic(c.at.Named("try-lock", err))
+	if err := c.side.at.Misuse(); err != nil {
+		panic(c.side.at.Named("try-lock", err))
 	}
-	ok = c.at.Session.Briefly(func(ctx context.Context) (err error) {
+	ok = c.side.at.Session.Briefly(func(ctx context.Context) (err error) {
 		l, err = c.Try(ctx, true)
 		return err
 	})

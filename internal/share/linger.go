@@ -7,63 +7,66 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// linger keeps the ticket after c.hold, if WithLinger was given and no other
+// linger keeps the ticket after the hold, if WithLinger was given and no other
 // contender is known to queue. It reports whether it keeps the ticket. mu is held.
-func (c *Cohort) linger(now time.Time) bool {
-	g := c.grant
+func (g *grant) linger(now time.Time) bool {
+	c := g.c
 	e := g.ticket.Epoch
-	if c.at.Settings.Linger <= 0 || g.unsettled() || g.contended || !e.ValidAt(now) {
+	if c.side.at.Settings.Linger <= 0 || g.unsettled() || g.contended || !e.ValidAt(now) {
 		return false
 	}
 	if !g.watched {
-		if !c.at.Session.Spawn(func() { c.watchContention(g) }) {
+		if !c.side.at.Session.Spawn(func() { g.watchContention() }) {
 			return false
 		}
 		// Whoever asks writes to a node that is there already, if a holder has listened: no child watch tells of that.
-		g.ticket.Asked.Heed(func() { c.at.Session.Spawn(func() { c.giveUp(g) }) })
+		g.ticket.Asked.Heed(func() { c.side.at.Session.Spawn(func() { g.giveUp() }) })
 	}
 	g.watched = true
 	g.passes++ // the next hold is another grant, with a token of its own
-	g.linger = now.Add(c.at.Settings.Linger)
+	g.until = now.Add(c.side.at.Settings.Linger)
 	switch {
 	case g.timer == nil:
-		g.timer = time.AfterFunc(c.at.Settings.Linger, func() { c.lingered(g) })
+		g.timer = time.AfterFunc(c.side.at.Settings.Linger, func() { g.lingered() })
 	case !g.ticks:
-		g.timer.Reset(c.at.Settings.Linger)
+		g.timer.Reset(c.side.at.Settings.Linger)
 	}
 	g.ticks = true
-	c.becomeLingering()
+	c.become(lingering, nil, c.grant, nil)
 	return true
 }
 
 // lingered runs when the timer of g fires. The timer is not stopped by those who lock again,
 // nor moved by those who unlock, so lingered looks how long the lingering still lasts.
-func (c *Cohort) lingered(g *grant) {
+func (g *grant) lingered() {
+	c := g.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	g.ticks = false
 	if c.state != lingering || c.grant != g {
 		return
 	}
-	if left := time.Until(g.linger); left > 0 {
+	if left := time.Until(g.until); left > 0 {
 		g.timer.Reset(left)
 		g.ticks = true
 		return
 	}
-	c.endLingering(g)
+	g.endLingering()
 }
 
 // giveUp is endLingering for a caller without mu.
-func (c *Cohort) giveUp(g *grant) {
+func (g *grant) giveUp() {
+	c := g.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.endLingering(g)
+	g.endLingering()
 }
 
 // endLingering gives g up if it is lingering. mu is held.
-func (c *Cohort) endLingering(g *grant) {
+func (g *grant) endLingering() {
+	c := g.c
 	if c.state == lingering && c.grant == g {
-		c.becomeIdle()
+		c.become(idle, nil, nil, nil)
 		g.ticket.Leave(0)
 	}
 }
@@ -71,17 +74,18 @@ func (c *Cohort) endLingering(g *grant) {
 // watchContention watches for other contenders. This is the only child watch
 // that the package sets on a directory that others share. Only a ticket that
 // lingers has it: it would wake others at every change of the directory.
-func (c *Cohort) watchContention(g *grant) {
+func (g *grant) watchContention() {
+	c := g.c
 	contended := func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		g.contended = true
-		c.endLingering(g)
+		g.endLingering()
 	}
-	_, listing, err := g.ticket.Epoch.WatchChildren(c.at.Session.Context(), c.q.Dir, func(zkconn.Event) {
+	_, listing, err := g.ticket.Epoch.WatchChildren(c.side.at.Session.Context(), c.side.q.Dir, func(zkconn.Event) {
 		// This runs in the goroutine that reads the connection. It must
 		// not wait for the requests that giving the ticket up may need.
-		c.at.Session.Spawn(contended)
+		c.side.at.Session.Spawn(contended)
 	})
 	others := err != nil // without a watch nobody would tell us of others, so they are assumed
 	for _, n := range listing.Names {

@@ -23,7 +23,7 @@ func TestALockThatIsHeldAgainAfterARefusedWaitStopsLingeringInTime(t *testing.T)
 		require.NoError(t, l.Unlock())
 		l, err = c.Acquire(t.Context(), false) // while it lingers
 		require.NoError(t, err)
-		_, kept, err := c.releaseForWait(context.Background(), l, queue.Replacement{Dir: "/no", Node: "not a path"})
+		_, kept, err := monitor{c}.releaseForWait(context.Background(), l, queue.Replacement{Dir: "/no", Node: "not a path"})
 		require.Error(t, err)
 		require.NotNil(t, kept)
 		require.NoError(t, kept.Unlock())

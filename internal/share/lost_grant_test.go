@@ -41,12 +41,12 @@ func TestNothingIsGrantedOnATicketWhoseLossIsOnItsWay(t *testing.T) {
 	for name, granted := range map[string]func() (*lease.Lease, error){
 		"try": func() (*lease.Lease, error) {
 			c := mutex()
-			c.state, c.grant = lingering, &grant{ticket: losing(c.q), timer: time.NewTimer(time.Hour)}
+			c.state, c.grant = lingering, &grant{c: c, ticket: losing(c.side.q), timer: time.NewTimer(time.Hour)}
 			return ask(c.Try)
 		},
 		"acquire": func() (*lease.Lease, error) {
 			c := mutex()
-			c.state, c.grant = lingering, &grant{ticket: losing(c.q), timer: time.NewTimer(time.Hour)}
+			c.state, c.grant = lingering, &grant{c: c, ticket: losing(c.side.q), timer: time.NewTimer(time.Hour)}
 			return ask(c.Acquire)
 		},
 		"readers": func() (*lease.Lease, error) {
@@ -62,7 +62,7 @@ func TestNothingIsGrantedOnATicketWhoseLossIsOnItsWay(t *testing.T) {
 		"a try that has just got it": func() (*lease.Lease, error) {
 			c := mutex()
 			c.state = acquiring
-			return c.lookOnce(context.Background(), lease.New(context.Background(), c, c.at, false), got(losing(c.q)))
+			return c.lookOnce(context.Background(), lease.New(context.Background(), c, c.side.at, false), got(losing(c.side.q)))
 		},
 		"readers who have just got it": func() (*lease.Lease, error) {
 			r := NewReaders(mutex())
@@ -93,7 +93,7 @@ func TestAnUnlockBetweenTheEndOfALeaseAndItsReleaseGivesTheTicketUp(t *testing.T
 		synctest.Test(t, func(t *testing.T) {
 			s, srv := piped(t)
 			c := NewCohort(session.NewAccess[session.Option](s, "/locks/a", nil), queue.KindLock)
-			c.dropIns = new(dropIns)
+			c.side.dropIns = new(dropIns)
 			l, err := c.Acquire(context.Background(), dropIn)
 			require.NoError(t, err)
 			require.True(t, l.Finish(errs.ErrMaxHold), "as its bound does, which then calls Release")
@@ -157,7 +157,7 @@ func TestATryIsGrantedOrRefusedWheneverTheTicketIsLost(t *testing.T) {
 		for range 3000 {
 			c := NewCohort(session.NewAccess[session.Option](session.None(), "/a", nil), queue.KindLock)
 			p := &queue.Ticket{Epoch: e}
-			c.state, c.grant = lingering, &grant{ticket: p, timer: time.NewTimer(time.Hour)}
+			c.state, c.grant = lingering, &grant{c: c, ticket: p, timer: time.NewTimer(time.Hour)}
 			begin <- p
 			l, err := c.attempt(ctx, false)
 			<-marked
@@ -214,9 +214,9 @@ func TestALingeringTicketIsNotGrantedAfterItsProofHasRunOut(t *testing.T) {
 			srv.Expire(s.ID())
 			time.Sleep(time.Second)
 			require.False(t, e.Valid())
-			old := c.q.Successor(&queue.Ticket{Epoch: e}) // nobody tells it of the loss
+			old := c.side.q.Successor(&queue.Ticket{Epoch: e}) // nobody tells it of the loss
 			c.mu.Lock()
-			c.state, c.grant = lingering, &grant{ticket: old, timer: time.NewTimer(time.Hour)}
+			c.state, c.grant = lingering, &grant{c: c, ticket: old, timer: time.NewTimer(time.Hour)}
 			c.mu.Unlock()
 			get := map[bool]func(context.Context, bool) (*lease.Lease, error){false: c.Acquire, true: c.Try}[try]
 			next, err := get(t.Context(), false)

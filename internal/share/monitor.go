@@ -85,14 +85,14 @@ func (m monitor) DropIn(_, try bool) (*lease.Lease, bool) {
 	return m.c.LockDropIn(), true
 }
 
-func (m monitor) Misuse() error             { return m.c.at.Misuse() }
-func (m monitor) Session() *session.Session { return m.c.at.Session }
-func (m monitor) Path() string              { return m.c.at.Path }
+func (m monitor) Misuse() error             { return m.c.side.at.Misuse() }
+func (m monitor) Session() *session.Session { return m.c.side.at.Session }
+func (m monitor) Path() string              { return m.c.side.at.Path }
 func (m monitor) Holder() *lease.Lease      { return m.c.Current() }
 
 func (m monitor) Held(l *lease.Lease) (*lease.Lease, error) {
-	if m.c.at.Misuse() != nil {
-		return nil, m.c.at.Misuse()
+	if m.c.side.at.Misuse() != nil {
+		return nil, m.c.side.at.Misuse()
 	}
 	if l == nil {
 		if l = m.c.Current(); l == nil || !l.DropIn() {
@@ -111,7 +111,7 @@ func (m monitor) Suspend(ctx context.Context, l *lease.Lease, w queue.Replacemen
 	if err != nil {
 		return nil, l, err
 	}
-	e, kept, err := m.c.releaseForWait(ctx, l, w)
+	e, kept, err := m.releaseForWait(ctx, l, w)
 	if kept != nil || err == errs.ErrReleased {
 		return nil, kept, err
 	}

@@ -143,7 +143,7 @@ func play(sc scope, choose func(of int) int) (log []string, err error) {
 			w.close()
 		}
 		if w.other != nil {
-			_ = w.other.c.at.Session.Close()
+			_ = w.other.c.side.at.Session.Close()
 		}
 	}()
 	for _, name := range sc.begin {

@@ -57,10 +57,10 @@ const shareFor = session.DefaultHandoverIn
 // NewReaders makes the read side of a lock whose write side is write.
 func NewReaders(write *Cohort) *Readers {
 	// Both sides share one set of holds: that is how a reader and a writer of this process see each other.
-	write.dropIns = new(dropIns)
-	q := *write.q
+	write.side.dropIns = new(dropIns)
+	q := *write.side.q
 	q.Kind = queue.KindRead
-	return &Readers{side: side{write.at, &q, write.dropIns}, write: write, granted: make(map[*queue.Ticket]*batch)}
+	return &Readers{side: side{write.side.at, &q, write.side.dropIns}, write: write, granted: make(map[*queue.Ticket]*batch)}
 }
 
 // open reports whether a reader may join b now. mu is held.

@@ -22,7 +22,8 @@ import (
 //
 // The goroutines of this process that wait queue anew. The ticket
 // cannot be handed over to them: the transaction removes its node.
-func (c *Cohort) releaseForWait(ctx context.Context, l *lease.Lease, w queue.Replacement) (e *zkconn.Epoch, kept *lease.Lease, err error) {
+func (m monitor) releaseForWait(ctx context.Context, l *lease.Lease, w queue.Replacement) (e *zkconn.Epoch, kept *lease.Lease, err error) {
+	c := m.c
 	if ctx.Err() != nil && l.Err() == nil {
 		return nil, l, errs.OfContext(ctx)
 	}
@@ -31,35 +32,36 @@ func (c *Cohort) releaseForWait(ctx context.Context, l *lease.Lease, w queue.Rep
 	}
 	g := c.detach(l)
 	if g == nil {
-		return nil, nil, c.overtaken(l)
+		return nil, nil, m.overtaken(l)
 	}
 	if !l.Finish(errs.ErrReleased) { // whoever ended it found the state replacing, and left the ticket to this function
 		g.ticket.End(queue.Overrun, 0)
-		return nil, nil, c.overtaken(l)
+		return nil, nil, m.overtaken(l)
 	}
-	open := c.at.Session.Within(func() {
-		ctx, cancel := c.at.Session.Bounded(ctx)
+	open := c.side.at.Session.Within(func() {
+		ctx, cancel := c.side.at.Session.Bounded(ctx)
 		defer cancel()
-		e, kept, err = c.replace(ctx, l, g, w)
+		e, kept, err = m.replace(ctx, l, g, w)
 	})
 	if !open {
 		c.UnlockLost(l)
 		g.ticket.Leave(0)
 		return nil, nil, errs.ErrClosed
 	}
-	if err != nil && c.at.Session.Closing() {
+	if err != nil && c.side.at.Session.Closing() {
 		err = errs.ErrClosed
 	}
 	return e, kept, err
 }
 
 // overtaken is the error for a caller whose lease another goroutine has ended, or is about to end.
-func (c *Cohort) overtaken(l *lease.Lease) error {
+func (m monitor) overtaken(l *lease.Lease) error {
+	c := m.c
 	err := l.Err()
 	switch {
 	case err == nil:
 		return errs.ErrReleased // another Wait, at this very moment
-	case err == errs.ErrReleased && c.at.Session.Closing():
+	case err == errs.ErrReleased && c.side.at.Session.Closing():
 		return errs.ErrClosed
 	case err != errs.ErrReleased:
 		c.UnlockLost(l)
@@ -80,21 +82,22 @@ func (c *Cohort) detach(l *lease.Lease) *grant {
 		return nil
 	}
 	g := c.grant
-	c.becomeReplacing()
+	c.become(replacing, nil, nil, c.hold)
 	return g
 }
 
 // replace does what releaseForWait does after the lease has ended.
-func (c *Cohort) replace(ctx context.Context, l *lease.Lease, g *grant, w queue.Replacement) (*zkconn.Epoch, *lease.Lease, error) {
+func (m monitor) replace(ctx context.Context, l *lease.Lease, g *grant, w queue.Replacement) (*zkconn.Epoch, *lease.Lease, error) {
+	c := m.c
 	p := g.ticket
 	p.SetReplacing(true) // the removal of the node is no loss
 	sent, err := p.MakeWay(ctx, w)
 	gone := errors.Is(err, queue.ErrGone) || errors.Is(err, zkconn.ErrOver)
-	refused := err != nil && !gone && !sent && !c.at.Session.Closing()
+	refused := err != nil && !gone && !sent && !c.side.at.Session.Closing()
 	if refused {
 		p.SetReplacing(false)
 		// Nothing was applied, nor will be, so the node is still there.
-		if kept := c.regrant(l, g); kept != nil {
+		if kept := m.regrant(l, g); kept != nil {
 			return nil, kept, node.Reason(ctx, err)
 		}
 	}
@@ -120,14 +123,15 @@ func (c *Cohort) replace(ctx context.Context, l *lease.Lease, g *grant, w queue.
 
 // regrant grants the ticket of l, which has ended, once more,
 // with the next token. It returns nil if that is not possible.
-func (c *Cohort) regrant(l *lease.Lease, g *grant) *lease.Lease {
+func (m monitor) regrant(l *lease.Lease, g *grant) *lease.Lease {
+	c := m.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.hold != l || g.ticket.Over() || g.unsettled() {
 		return nil
 	}
 	g.passes++
-	kept := lease.New(l.Lifetime(), c, c.at, l.DropIn()).Continue(l)
+	kept := lease.New(l.Lifetime(), c, c.side.at, l.DropIn()).Continue(l)
 	if !c.grantTo(kept, g, time.Now()) {
 		return nil
 	}

@@ -11,37 +11,37 @@ import (
 // Try acquires the lease if nobody holds it or waits for it, here or elsewhere.
 // Otherwise it returns ErrNotAcquired. It waits only for answers of the servers.
 func (c *Cohort) Try(ctx context.Context, dropIn bool) (*lease.Lease, error) {
-	return c.try(ctx, dropIn, c.attempt)
+	return c.side.try(ctx, dropIn, c.attempt)
 }
 
 // attempt is Try. A lingering ticket is granted at once. Without a ticket the
 // servers are asked, unless others of this process are asking them already.
 func (c *Cohort) attempt(ctx context.Context, dropIn bool) (*lease.Lease, error) {
-	l := lease.New(ctx, c, c.at, dropIn)
+	l := lease.New(ctx, c, c.side.at, dropIn)
 	c.mu.Lock()
 	if granted := c.relock(l); granted || c.state != idle {
 		c.mu.Unlock()
-		return c.tried(l, granted)
+		return c.side.tried(l, granted)
 	}
-	c.becomeAcquiring(nil) // goroutines that come now wait behind this attempt
+	c.become(acquiring, nil, nil, nil) // goroutines that come now wait behind this attempt
 	c.mu.Unlock()
-	return c.lookOnce(ctx, l, c.q.Try)
+	return c.lookOnce(ctx, l, c.side.q.Try)
 }
 
 // lookOnce gets a ticket with try, which is Queue.Try, for l. After a
 // failure the goroutines that came meanwhile begin an acquisition of their own.
 func (c *Cohort) lookOnce(ctx context.Context, l *lease.Lease, try getting) (*lease.Lease, error) {
-	p, err := c.ticket(ctx, try, c.onLoss)
+	p, err := c.side.ticket(ctx, try, c.onLoss)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
-		c.becomeIdle()
+		c.become(idle, nil, nil, nil)
 		c.advance()
 		return nil, err
 	}
-	granted := c.grantNow(l, &grant{ticket: p, since: time.Now()})
+	granted := c.grantNow(l, &grant{c: c, ticket: p, since: time.Now()})
 	c.advance() // if it was granted, nothing
-	return c.tried(l, granted)
+	return c.side.tried(l, granted)
 }
 
 // grantNow grants g to l, whose goroutine is not on the list of those who wait. It reports false if
@@ -53,16 +53,16 @@ func (c *Cohort) grantNow(l *lease.Lease, g *grant) bool {
 		}
 		g.ticket.Leave(0) // the session is closing
 	}
-	c.becomeIdle()
+	c.become(idle, nil, nil, nil)
 	return false
 }
 
 // tried is the result of a Try.
-func (c *Cohort) tried(l *lease.Lease, granted bool) (*lease.Lease, error) {
+func (s *side) tried(l *lease.Lease, granted bool) (*lease.Lease, error) {
 	if granted {
 		return l, nil
 	}
-	return nil, c.reason(errs.ErrNotAcquired)
+	return nil, s.reason(errs.ErrNotAcquired)
 }
 
 // relock grants a ticket that lingers. It reports false if there is none that can be held. mu is held.
@@ -72,7 +72,7 @@ func (c *Cohort) relock(l *lease.Lease) bool {
 	}
 	// After a pause of this process the proof may have run out although no timer has fired yet.
 	if g := c.grant; !g.ticket.Over() && (g.unsettled() || !g.ticket.Epoch.Valid()) {
-		c.endLingering(g)
+		g.endLingering()
 		return false
 	}
 	return c.grantNow(l, c.grant)

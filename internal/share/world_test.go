@@ -337,7 +337,7 @@ func (w *world) over() error {
 		return fmt.Errorf("%w: after Close %v", errRefused, err)
 	}
 	for id := range w.srv.Ephemerals() {
-		if w.other == nil || id != w.other.c.at.Session.ID() {
+		if w.other == nil || id != w.other.c.side.at.Session.ID() {
 			return fmt.Errorf("%w: a session is left", errRefused)
 		}
 	}

@@ -69,6 +69,7 @@ func TestAWatchEventDoesNotProlongALease(t *testing.T) {
 		w := newWorld(t, 2, nil)
 		there(w)
 		mute, other := w.clients[0], w.clients[1]
+		mute.s.Conn() // so its entry is not sealed, and a write to it says nothing
 		w.start(party{name: "mute", c: mute, m: lock(mute), hold: time.Minute, watch: true})
 		w.start(party{name: "other", c: other, m: lock(other), start: time.Second, hold: ms})
 		time.Sleep(2 * time.Second)
