@@ -9,7 +9,7 @@ import (
 	"github.com/go-menagerie/menagerie/zklatch"
 )
 
-// gate has all parties wait at a closed gate before another session opens it. Who begins to wait after that is let
+// gate has all parties wait at a closed gate before another session opens it. A party that begins to wait after that is let
 // through at once. So it is opened when nothing has been sent for some time (settle).
 func gate(ctx context.Context, at Site) (*Crew, error) {
 	all, crew, err := sessions(ctx, at, at.Clients+1)

@@ -13,7 +13,7 @@ import (
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
-// All parties of a strict barrier may die when they are enough and nobody has left yet. Who came besides is told.
+// All parties of a strict barrier may die when they are enough and nobody has left yet. The party besides them is notified.
 func TestAnExtraPartyOfAStrictBarrierIsToldWhenAllOthersDie(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)

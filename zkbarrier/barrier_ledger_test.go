@@ -99,7 +99,7 @@ func (l *ledger) commit(txn zktest.Txn) {
 			l.nodes[c.Path] = &crossing{generation: g, arrival: a, created: now}
 		case isParty && c.Kind == zktest.Deleted:
 			l.nodes[c.Path].deleted = now
-		case isParty: // written to by hand
+		case isParty: // written to externally
 		case err == nil && kind == "ended" && c.Kind == zktest.Created:
 			l.ends[g] = &end{at: now}
 			l.unread = append(l.unread, g)

@@ -21,7 +21,7 @@ type told struct {
 
 func (w *waiter) subscribe() *events { return &events{w: w} }
 
-// watch subscribes to the own node and to path anew, with one request at most. Whatever is read
+// watch subscribes to the own node and to path again, with one request at most. Whatever is read
 // after it is followed: a change that comes after the reading is told.
 func (ev *events) watch(path string) {
 	ev.stop()

@@ -11,7 +11,7 @@ var (
 	ErrNotAcquired = errs.ErrNotAcquired
 
 	// ErrLost is returned when a lease can no longer be proved to be held: its
-	// session was lost, its node was removed by hand, or a bound on the hold
+	// session was lost, its node was removed externally, or a bound on the hold
 	// has passed. It is also the cause of the lease's context.
 	// From then on another process may hold the same path.
 	ErrLost = errs.ErrLost

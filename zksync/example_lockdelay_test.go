@@ -29,7 +29,7 @@ func ExampleWithLockDelay() {
 	fmt.Println("after a release:", b.TryLock())
 	lost := b.Lease()
 
-	srv.Delete(lost.Node()) // somebody removes the holder's node by hand, which is a loss
+	srv.Delete(lost.Node()) // somebody removes the holder's node externally, which is a loss
 	<-lost.Done()
 	b.Unlock()
 	fmt.Println("after a loss:", a.TryLock())

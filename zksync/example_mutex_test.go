@@ -99,7 +99,7 @@ func ExampleMutex_Do() {
 
 	m := zksync.NewMutex(s, "/locks/migration")
 	err := m.Do(context.Background(), func(ctx context.Context, l *zksync.Lease) error {
-		// Somebody removes the node of the lock by hand: the lease is lost.
+		// Somebody removes the node of the lock externally: the lease is lost.
 		srv.Delete(l.Node())
 		<-ctx.Done()
 		return context.Cause(ctx)
@@ -108,7 +108,7 @@ func ExampleMutex_Do() {
 	// Output: true
 }
 
-// Who holds, and who waits.
+// The holder and the waiters.
 func ExampleMutex_Contenders() {
 	srv := zktest.Start()
 	defer srv.Close()

@@ -38,7 +38,7 @@ func (l *lines) option() zksync.SessionOption {
 	return zksync.WithLogger(slog.New(slog.NewTextHandler(l, nil)))
 }
 
-// Whoever hands the lock on after a long hold queues anew, and removes the old node in the same transaction.
+// Whoever hands the lock on after a long hold queues again, and removes the old node in the same transaction.
 func TestQueueingAnewAfterALongHoldIsNoRemovalBySomebodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lines

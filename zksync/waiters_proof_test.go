@@ -186,7 +186,7 @@ func TestWhoBecameTheNextAMomentAgoIsGrantedWhenItsProofIsThere(t *testing.T) {
 		})
 		defer remove()
 		released := time.Now()
-		for _, n := range srv.Children("/locks/a") { // as one who cleans up by hand
+		for _, n := range srv.Children("/locks/a") { // as one who cleans up
 			if !strings.HasSuffix(n, "2") {
 				srv.Delete("/locks/a/" + n)
 			}
@@ -222,7 +222,7 @@ func TestTheFirstLockAfterAPauseCostsOneMoreRequest(t *testing.T) {
 			}
 			return zktest.Verdict{}
 		})
-		sofar := func() (ops []zktest.Op) { // and begins anew
+		sofar := func() (ops []zktest.Op) { // and begins again
 			mu.Lock()
 			defer mu.Unlock()
 			ops, asked = asked, nil

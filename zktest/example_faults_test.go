@@ -31,7 +31,7 @@ func ExampleRule() {
 	// [a-0000000000 a-0000000001]
 }
 
-// Any interleaving of two clients can be made by hand: here one reads, the other writes, and the first
+// Any interleaving of two clients can be made step by step: here one reads, the other writes, and the first
 // writes what it has read.
 func ExampleInterception() {
 	srv := zktest.Start()

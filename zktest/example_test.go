@@ -121,7 +121,7 @@ func ExampleServer_Addr() {
 	// ok
 }
 
-// For clients on TCP, which cannot live in a bubble, the clock is moved by hand.
+// For clients on TCP, which cannot live in a bubble, the test moves the clock.
 func ExampleServer_Advance() {
 	TestFailover := func(t *testing.T) {
 		srv := zktest.Run(t, zktest.WithManualClock())

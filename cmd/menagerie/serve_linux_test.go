@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Who waits for the line would wait for ever.
+// A wait for the line would last for ever.
 func TestServeEndsWhenItCannotSayThatItIsReady(t *testing.T) {
 	t.Parallel()
 	// To Linux's own device nothing can be written.

@@ -118,7 +118,7 @@ func (l *Lease) Context() context.Context {
 }
 
 // Lifetime is the same context as that of Context, but it sets no watch on the node, and so
-// costs no request. Without the watch, the removal of the node by hand is noticed later.
+// costs no request. Without the watch, the removal of the node externally is noticed later.
 func (l *Lease) Lifetime() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()

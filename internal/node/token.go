@@ -13,7 +13,7 @@ import (
 // users may rely on.
 type Token struct {
 	// Zxid is the creation zxid of the node that was granted. It grows for the life of the
-	// ensemble. Sequence numbers do not: they begin anew when their parent node is made anew.
+	// ensemble. Sequence numbers do not: they begin again when their parent node is made again.
 	Zxid int64
 	// Seq counts how often the hold of that node changed after the grant:
 	// by hand-overs inside the process, by lingering, and by a downgrade.

@@ -9,7 +9,7 @@ import (
 )
 
 // acquire waits for a lease with await. With the lease it then waits for the holds of this process that
-// were lost but still run (see dropIns). If the lease is lost in this second wait, it begins anew.
+// were lost but still run (see dropIns). If the lease is lost in this second wait, it begins again.
 func (s *side) acquire(ctx context.Context, dropIn bool, await func(context.Context, bool) (*lease.Lease, error)) (*lease.Lease, error) {
 	return s.checked(ctx, func(ctx context.Context) (*lease.Lease, error) {
 		for {

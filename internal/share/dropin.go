@@ -47,7 +47,7 @@ func (d *dropIns) remove(kind queue.Kind, l *lease.Lease) {
 	if d == nil || !l.Leave() {
 		return
 	}
-	// The count changes before it looks for somebody who waits. Who waits shows its
+	// The count changes before it looks for somebody who waits. A waiter shows its
 	// channel before it looks at the count (against). So at least one of them sees the other.
 	d.of(kind).Add(-1)
 	if d.freed.Load() == nil {

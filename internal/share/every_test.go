@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector makes these five times as dear, and they look for other things.
+// The race detector makes these five times as expensive, and they look for other things.
 
 package share
 

@@ -13,7 +13,7 @@ import (
 
 // Readers is the goroutines of this process that share one object and may hold together. They form batches.
 // A batch has one ticket. A reader holds with a batch if it comes while the batch waits, or within a bound
-// after the batch's grant. A later reader queues anew, so that writers that queue are not starved.
+// after the batch's grant. A later reader queues again, so that writers that queue are not starved.
 type Readers struct {
 	side
 	write *Cohort

@@ -20,7 +20,7 @@ import (
 // The lease ends before the request is sent, because the servers may grant to others before the answer
 // arrives. So a refusal cannot bring it back: kept is another grant of the same ticket, with the next token.
 //
-// The goroutines of this process that wait queue anew. The ticket
+// The goroutines of this process that wait queue again. The ticket
 // cannot be handed over to them: the transaction removes its node.
 func (m monitor) releaseForWait(ctx context.Context, l *lease.Lease, w queue.Replacement) (e *zkconn.Epoch, kept *lease.Lease, err error) {
 	c := m.c

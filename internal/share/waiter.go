@@ -161,7 +161,7 @@ func (q *line) fail(err error) {
 // of those who wait. If the acquisition was cancelled because w was the last one, withdraw returns it.
 func (w *waiter) wait(withdraw func(*waiter) *acquisition) (*lease.Lease, error) {
 	if w.ctx.Done() == nil {
-		<-w.ready // half as dear as the select
+		<-w.ready // half as expensive as the select
 		return w.lease, w.err
 	}
 	select {

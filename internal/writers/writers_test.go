@@ -259,7 +259,7 @@ func TestWritersStayForLaterChangesThatComeSoon(t *testing.T) {
 		require.Equal(t, 64, left, "those that were not used for a while are removed")
 
 		last := dir + strconv.Itoa(dirs-1)
-		srv.Delete(last + "/" + srv.Children(last)[0]) // by hand
+		srv.Delete(last + "/" + srv.Children(last)[0]) // externally
 		_, err = ws.Apply(t.Context(), a, 0, last, acl, &zk.SetDataRequest{Path: "/r", Version: -1})
 		require.NoError(t, err)
 		require.Len(t, srv.Children(last), 1)

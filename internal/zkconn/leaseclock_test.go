@@ -112,7 +112,7 @@ func TestTheLongerOfBothClocksCounts(t *testing.T) {
 	require.Greater(t, c.left(setBack), 10*time.Second-1)
 }
 
-// Who depends on the leader is not helped by what a follower answers by itself.
+// What a follower answers by itself does not help a holder that depends on the leader.
 func TestOnlyWhatTheLeaderHadToAnswerProvesTheSessionToWhoDependsOnIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, fired := clock()

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A server that was set up anew may refuse a session in which something is held.
+// A server that was set up again may refuse a session in which something is held.
 func TestHoldersAreToldOfARefusalBeforeALoggerThatIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPeer(t)

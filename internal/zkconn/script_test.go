@@ -10,7 +10,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
-// script is one connection of a peer, answered by hand. Frames are read as they come, so
+// script is one connection of a peer, answered by the test. Frames are read as they come, so
 // that nobody is held up in a write; pings are left out, and need not be answered in an
 // hour.
 type script struct {

@@ -38,7 +38,7 @@ func (h *heard) take() []string {
 	return all
 }
 
-// connectedTo opens a client whose only connection the test answers by hand.
+// connectedTo opens a client whose only connection the test answers itself.
 func connectedTo(t *testing.T, p *peer) (*Client, *Epoch, *script) {
 	c := p.open(time.Hour)
 	conn := p.greet(1, time.Hour)
@@ -253,7 +253,7 @@ func TestChildAndDataWatchesOfOnePathAreTwo(t *testing.T) {
 	})
 }
 
-// Who hears of an event may subscribe anew before the others have heard of it.
+// A listener that hears of an event may subscribe again before the others have heard of it.
 func TestAnEventIsNotForSubscriptionsThatItCauses(t *testing.T) {
 	kinds := []watchKind{dataWatch, childWatch, absenceWatch}
 	for _, what := range []int32{eventCreated, eventDeleted, eventData, eventChildren} {

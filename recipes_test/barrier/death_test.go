@@ -176,7 +176,7 @@ func TestADuplicatedArrivalCountsOnce(t *testing.T) {
 	})
 }
 
-// What people do by hand on the servers breaks a barrier, or is mended; nobody hangs.
+// What people do externally on the servers breaks a barrier, or is mended; nobody hangs.
 func TestWhatIsDeletedByHandBreaksTheBarrierOrIsMended(t *testing.T) {
 	for name, remove := range map[string]func(v *proving.Env){
 		"the open node": func(v *proving.Env) { v.Remove(proving.BarrierPath + "/open-0") },

@@ -65,7 +65,7 @@ func TestEveryCallOfADoubleBarrierAndALatchEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Who may not write to their nodes is told so, and counts nowhere.
+// A party that may not write to the nodes gets an error, and counts nowhere.
 func TestBarriersNeedTheRightToWriteData(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		ctx := context.Background()

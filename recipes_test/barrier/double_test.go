@@ -158,7 +158,7 @@ func TestAcceptance125ALeftoverOfACrashLetsNobodyThroughEarly(t *testing.T) {
 		early := zkbarrier.NewDoubleBarrier(waiting, doublePath, 2)
 		first := proving.Waits(context.Background(), early.Enter)
 		v.Settled(doubleParties, 1)
-		v.Expire(waiting) // enters anew, and is one party still
+		v.Expire(waiting) // enters again, and is one party still
 		v.Quiet()
 		require.True(t, first.Pending())
 		require.NoError(t, zkbarrier.NewDoubleBarrier(crashed, doublePath, 2).Enter(context.Background()))

@@ -14,7 +14,7 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Who may not read a node is not told of its end (3.8 with its later security fixes). Its list is restricted
+// A session that may not read a node is not notified of its end (3.8 with its later security fixes). Its list is restricted
 // before the wait begins, or after.
 func TestAWaitEndsThoughTheServersDoNotTellOfADeletion(t *testing.T) {
 	ctx := context.Background()

@@ -189,7 +189,7 @@ func TestTheContextOfAnActionEndsWithWhatBrokeTheBarrier(t *testing.T) {
 	})
 }
 
-// The record of an older version, and of one that was written by hand, says less.
+// The record of an older version, and of one that was written externally, says less.
 func TestTheEndOfAGenerationWithoutACauseIsReadToo(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		bs, _ := named(v, 3)

@@ -165,7 +165,7 @@ func (k *kin) tale() string {
 	return text + k.story()
 }
 
-// next opens a session that comes when all is over, and has it use everything anew: that
+// next opens a session that comes when all is over, and has it use everything again: that
 // takes no time.
 func (k *kin) next(use func(t testing.TB, s *zksync.Session)) {
 	s := k.srv.Session(k.t)

@@ -160,7 +160,7 @@ func newSpot(name string, owner int64) *spot {
 }
 
 // granted are those of a queue that hold: a writer alone in front, readers in front of all
-// writers, permits as long as all of them fit. Who was granted once stays so.
+// writers, permits as long as all of them fit. A grant stays one.
 func granted(queue []*spot, permits int64) (out []*spot) {
 	var ahead int64
 	exclusive := false

@@ -97,7 +97,7 @@ func (m *market) buys(a *actor, wait time.Duration) {
 			case err != nil && !errors.Is(err, zksync.ErrLost):
 				return
 			}
-			l = again // nil if the lease was lost before: begin anew
+			l = again // nil if the lease was lost before: begin again
 		}
 	}
 }

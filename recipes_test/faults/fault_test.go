@@ -26,7 +26,7 @@ const (
 	soon    = 500 * time.Millisecond // a reconnect with its back-off, a repeated request
 	shorter = 3 * time.Second        // than the session timeout
 	longer  = 15 * time.Second
-	again   = 3 * time.Second // to connect, open a session and queue anew after a long fault
+	again   = 3 * time.Second // to connect, open a session and queue again after a long fault
 )
 
 // faultsFor returns every fault that can befall so many clients.

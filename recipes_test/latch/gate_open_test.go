@@ -161,7 +161,7 @@ func TestManyWhoOpenTheGateAtOnceLeaveNothing(t *testing.T) {
 	})
 }
 
-// Somebody who does not know of the marks closes and opens the gate by hand.
+// Somebody who does not know of the marks closes and opens the gate externally.
 func TestAGateMayBeClosedByHand(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		g := zklatch.NewGate(v.Session(), gatePath)

@@ -16,7 +16,7 @@ import (
 // annWrites lets all make and delete nodes, but only ann write to one.
 var annWrites = append(zk.DigestACL(zk.PermAll, "ann", "secret"), zk.WorldACL(zk.PermRead|zk.PermCreate|zk.PermDelete)...)
 
-// Who may not write to the nodes of a latch is told so, and may wait for others, also if the last to count has died.
+// A session that may not write to the nodes of a latch gets an error, and may wait for others, also if the last to count has died.
 func TestWhoMayNotWriteToALatchMayWaitForIt(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		ctx := context.Background()

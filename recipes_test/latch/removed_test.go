@@ -77,7 +77,7 @@ func TestACountAtALatchWhoseCountsWereRemovedSaysSo(t *testing.T) {
 	})
 }
 
-// Somebody writes to the base node by hand; that opens nothing, and is no reason not to open.
+// Somebody writes to the base node externally; that opens nothing, and is no reason not to open.
 func TestALatchOpensAfterItsBaseNodeWasWrittenByHand(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		ls := latches(v, 2, 1)

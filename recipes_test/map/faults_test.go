@@ -273,7 +273,7 @@ func TestAtEveryExpiryRangeAndClearGoOnInTheNextSession(t *testing.T) {
 	})
 }
 
-// A request that is sent anew after its connection was lost meets its late copy, of the other kind.
+// A request that is sent again after its connection was lost meets its late copy, of the other kind.
 func TestAStoreThatIsLateDoesNotComeBack(t *testing.T) {
 	proving.AmongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
 		s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))

@@ -316,7 +316,7 @@ func TestAcceptance100KeysOfOneBucketCoexist(t *testing.T) {
 	})
 }
 
-// bucket is the rule that docs/map.md gives to programs in other languages, written anew.
+// bucket is the rule that docs/map.md gives to programs in other languages, written again.
 func bucket(key string) string {
 	h := uint32(2166136261)
 	for _, b := range []byte(key) {

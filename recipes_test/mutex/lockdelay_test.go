@@ -289,7 +289,7 @@ func TestAcceptance157TheSameObjectWaitsToo(t *testing.T) {
 	})
 }
 
-// A hand-over inside a process is a release. In real time 10 ms pass, after which the process queues anew.
+// A hand-over inside a process is a release. In real time 10 ms pass, after which the process queues again.
 func TestAcceptance157AHandoverNeedsNoDelayAndNoRequest(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		m := zksync.NewMutex(proving.Calm(v), proving.LockPath, zksync.WithLockDelay(time.Hour))

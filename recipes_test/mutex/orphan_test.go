@@ -71,7 +71,7 @@ func TestAcceptance019AWaitersCreateThatGetsNoAnswerKeepsOnePlace(t *testing.T) 
 }
 
 func TestAcceptance019AListingThatGetsNoAnswerEndsNeitherAWaitNorATry(t *testing.T) {
-	const often = 8 // a read overlooks four; then a waiter lists again, and a Try begins anew
+	const often = 8 // a read overlooks four; then a waiter lists again, and a Try begins again
 	for name, fate := range fates {
 		t.Run(name, func(t *testing.T) {
 			proving.InProcess(t, func(t *testing.T, v *proving.Env) {

@@ -191,7 +191,7 @@ func TestAcceptance122AWaiterWhoseProcessWasStoppedNeitherBelievesNorBlocks(t *t
 		require.NoError(t, holder.Unlock())
 		l := v.Granted(third) // when the session of the stopped one is over
 		stopped.resume()
-		v.Queued(proving.LockPath, 2) // it queues anew
+		v.Queued(proving.LockPath, 2) // it queues again
 		stopped.silent()
 		require.True(t, l.Valid())
 		require.NoError(t, l.Unlock())

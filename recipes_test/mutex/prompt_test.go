@@ -93,7 +93,7 @@ func TestAcceptance113CallsKeepTheirDeadlineWhileTheServerIsDown(t *testing.T) {
 	}
 }
 
-// Those ahead come and go all the time, and every wake-up is a chance to start the clock anew.
+// Those ahead come and go all the time, and every wake-up is a chance to start the clock again.
 func TestAcceptance113ADeadlineIsKeptWhileThoseAheadComeAndGo(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		ms := v.Mutexes(4, zksync.WithHandover(0))

@@ -168,7 +168,7 @@ func TestAcceptance158NoRequestIsLeft(t *testing.T) {
 	}
 }
 
-// Whoever holds after the one that was asked, in the same process, queues anew: it was not asked.
+// Whoever holds after the one that was asked, in the same process, queues again: it was not asked.
 func TestAcceptance158TheNodeIsNotHandedOverAfterARequest(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		other := v.Session()

@@ -23,7 +23,7 @@ func TestAPhaseBeyondTheLastOneIsNotThatOfAPhaser(t *testing.T) {
 	})
 }
 
-// Whoever cleans up by hand removes the nodes one by one, in some order. That is no advance, and nobody waits for ever.
+// Whoever cleans up removes the nodes one by one, in some order. That is no advance, and nobody waits for ever.
 func TestAPhaserWhoseNodesAreRemovedByHandIsBroken(t *testing.T) {
 	nodes := []string{"/wait-0", "/open", "/phase-1", "/phase-0", ""}
 	for first := range nodes {

@@ -40,7 +40,7 @@ type meter struct {
 	rnd     *rand.Rand
 	owners  map[string]int64 // of nodes
 	doomed  map[int64]bool   // sessions that were ended by force
-	removed map[string]bool  // nodes that were removed by hand
+	removed map[string]bool  // nodes that were removed externally
 	total   int
 	lost    []loss           // when entries of a lock with a delay went, and left their marks
 	marks   map[string]bool  // of holds of the lock with a delay, by uuid
@@ -293,7 +293,7 @@ func (m *meter) delayed(d time.Duration) (at time.Time, early bool) {
 	return time.Time{}, false
 }
 
-// chase has a session's nodes in a directory removed by hand as soon as they are there; none if dir is empty.
+// chase has a session's nodes in a directory removed externally as soon as they are there; none if dir is empty.
 func (m *meter) chase(session int64, dir string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -239,7 +239,7 @@ func (f *forecast) cancels(_ *house, _ time.Duration) {
 	c.cancel()
 }
 
-// removes deletes a node by hand.
+// removes deletes a node externally.
 func (f *forecast) removes(_ *house, _ time.Duration) {
 	luck := f.rnd.Uint64()
 	for _, p := range f.w.parts {

@@ -44,7 +44,7 @@ type part struct {
 	turns []string // the beginnings of calls of which each has its turn, one after the other
 
 	queues    []string // directories in which nothing is left at the end
-	deletable string   // the directory in which nodes may be deleted by hand; none if empty
+	deletable string   // the directory in which nodes may be deleted externally; none if empty
 	base      string   // the node that says what all who use it must agree on; none if empty
 	single    bool     // no request may be applied twice: no ZooKeeper client repeats one
 }
@@ -121,7 +121,7 @@ func (w *world) dial(h *house) func(context.Context, string, string) (net.Conn, 
 	}
 }
 
-// removes deletes a node by hand, in the background.
+// removes deletes a node externally, in the background.
 func (w *world) removes(node string) {
 	w.background(func() { _ = w.admin.Conn().Delete(node, -1) }) // it may have gone meanwhile
 }

@@ -22,7 +22,7 @@ import (
 // servers is the variable that tells a process of an example where the servers are.
 const servers = "MENAGERIE_SERVERS"
 
-// Main is the main function of an example. conduct is run in the process that was started by hand; it starts the
+// Main is the main function of an example. conduct is run in the process that was started by the user; it starts the
 // others, which run work. Ctrl-C ends the context.
 func Main(conduct func(ctx context.Context, c *Cluster) error, work func(ctx context.Context, s *zksync.Session, name string) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -227,7 +227,7 @@ func (v *Env) Eventually(cond func() bool, format string, args ...any) {
 	}
 }
 
-// Remove deletes a node by hand.
+// Remove deletes a node externally.
 func (v *Env) Remove(node string) {
 	v.T.Helper()
 	if v.Server != nil {
@@ -238,7 +238,7 @@ func (v *Env) Remove(node string) {
 	v.Flush() // some recipes look without a sync
 }
 
-// Put makes a persistent node by hand, and its parents.
+// Put makes a persistent node externally, and its parents.
 func (v *Env) Put(node string, data string) {
 	v.T.Helper()
 	if parent := path.Dir(node); parent != "/" && !v.Exists(parent) {
@@ -252,7 +252,7 @@ func (v *Env) Put(node string, data string) {
 	v.Flush()
 }
 
-// Exists looks for a node by hand.
+// Exists looks for a node externally.
 func (v *Env) Exists(node string) bool {
 	v.T.Helper()
 	if v.Server != nil {
@@ -262,7 +262,7 @@ func (v *Env) Exists(node string) bool {
 	return v.adminExists(v.Chroot + node)
 }
 
-// Data reads a node by hand.
+// Data reads a node externally.
 func (v *Env) Data(node string) string {
 	v.T.Helper()
 	if v.Server != nil {

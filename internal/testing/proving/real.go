@@ -105,7 +105,7 @@ func (v *Env) adminRemoveAll(node string) {
 	}
 }
 
-// Requests is how many requests the servers were sent by the recipes, and the watches that were set anew, without
+// Requests is how many requests the servers were sent by the recipes, and the watches that were set again, without
 // heartbeats and handshakes.
 func (v *Env) Requests() int {
 	v.T.Helper()

@@ -149,7 +149,7 @@ func init() {
 		for _, name := range []string{"dump", "conf", "dirs"} {
 			w.ask(name)
 		}
-		// Who has had many ephemerals keeps the table for them: it decides about the order.
+		// A session that had many ephemerals keeps the table for them: it decides about the order.
 		b.do(addWatch("~", modeRecursive))
 		for i := range 60 {
 			a.do(create(fmt.Sprintf("~/e%d", i), "", ephemeral))

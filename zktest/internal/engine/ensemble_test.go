@@ -199,7 +199,7 @@ func TestSessionsOfACutOffFollowerExpireByTheLeadersClock(t *testing.T) {
 	})
 }
 
-// Only the leader's timers end sessions, whoever has been asked to begin one anew.
+// Only the leader's timers end sessions, whoever has been asked to begin one again.
 func TestSessionsExpireAfterOneIsBegunAnewThroughAFollower(t *testing.T) {
 	for timeout, expires := range map[int32]time.Duration{-1: time.Second, 3000: 4 * time.Second, 60_000: 61 * time.Second} {
 		inEnsemble(t, Config{}, func(t *testing.T, e *Ensemble) {
