@@ -171,5 +171,5 @@ func (b *Barrier) in(ctx context.Context, op string, f func(context.Context, *zk
 	if b.misuse != nil {
 		return errs.Wrap(op, b.path, b.misuse)
 	}
-	return errs.Wrap(op, b.path, b.at.In(ctx, f))
+	return b.at.Run(ctx, op, f)
 }

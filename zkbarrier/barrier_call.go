@@ -61,7 +61,7 @@ func (c *barrierCall) await(ctx context.Context) (index int, err error) {
 	if b.misuse != nil {
 		return -1, errs.Wrap("await", b.path, b.misuse)
 	}
-	if err := b.at.In(ctx, c.run); err != nil {
+	if err := b.at.Run(ctx, "", c.run); err != nil {
 		return -1, errs.Wrap("await", b.path, record.Saying(err, c.breach.present(b.parties)))
 	}
 	return c.index, errs.Wrap("await", b.path, c.err)
@@ -243,7 +243,7 @@ func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch, r *node.Refu
 		return nil, err
 	}
 	if r.Index == 1 && now == c.st { // the directory of an open generation was deleted externally
-		_, err := record.Transact(ctx, e, &zk.CreateRequest{Path: c.b.dir(now.Generation), Acl: c.b.at.ACL()})
+		_, err := node.Apply(ctx, e, &zk.CreateRequest{Path: c.b.dir(now.Generation), Acl: c.b.at.ACL()})
 		if err != nil && !record.Conflict(err) {
 			return nil, err
 		}

@@ -101,7 +101,7 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	// enter removes the node of an Enter that failed before it makes a new one.
 	s := &participant{node: b.leftover.node, epoch: b.leftover.epoch, leftover: true}
 	there := ""
-	err := b.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	err := b.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
 		err := b.enter(ctx, e, s)
 		there = record.Glance(ctx, e, func(ctx context.Context) (string, error) {
 			return b.present(ctx, e, "the round before is not over: %d of %d have not left")
@@ -129,7 +129,7 @@ func (b *DoubleBarrier) Leave(ctx context.Context) error {
 		return errs.Wrap("leave", b.path, err)
 	}
 	there := ""
-	err = b.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	err = b.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
 		err := b.leave(ctx, e, s)
 		there = record.Glance(ctx, e, func(ctx context.Context) (string, error) { return b.present(ctx, e, "%d of %d have not left") })
 		return err

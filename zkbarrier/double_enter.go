@@ -59,7 +59,7 @@ func (b *DoubleBarrier) remove(s *participant) (done <-chan struct{}) {
 	e, at, ops, left := s.epoch, s.node, b.departure(s), make(chan struct{})
 	if !e.Go(func() {
 		defer close(left)
-		_, _ = record.Transact(context.Background(), e, ops...) // if the servers refuse it, the node goes without
+		_, _ = node.Apply(context.Background(), e, ops...) // if the servers refuse it, the node goes without
 	}) {
 		close(left) // the session is being ended, and the node with it
 	}
@@ -96,7 +96,7 @@ func (b *DoubleBarrier) join(ctx context.Context, e *zkconn.Epoch, s *participan
 		case err == nil:
 			err = b.gather(ctx, e, s, turn)
 		}
-		if !errors.Is(err, record.ErrAgain) {
+		if !errors.Is(err, node.ErrAgain) {
 			return err
 		}
 		if err := pace.Rest(ctx, e); err != nil {
@@ -134,7 +134,7 @@ func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *particip
 			return err
 		}
 		turn.Queue() // another party has the turn
-		return cmp.Or(turn.Take(ctx, e), record.ErrAgain)
+		return cmp.Or(turn.Take(ctx, e), node.ErrAgain)
 	case err != nil && !errors.Is(err, zk.ErrNodeExists): // this very request had made the node, and arrived twice
 		return err
 	case err != nil || n.Dir == nil:
@@ -151,7 +151,7 @@ func (b *DoubleBarrier) look(ctx context.Context, e *zkconn.Epoch, s *participan
 		return err
 	}
 	if !there {
-		return record.ErrAgain
+		return node.ErrAgain
 	}
 	s.round, s.count, s.quit = dir.Czxid, int(dir.NumChildren), unspoken(dir)
 	later := 0
@@ -183,7 +183,7 @@ func (b *DoubleBarrier) look(ctx context.Context, e *zkconn.Epoch, s *participan
 func (b *DoubleBarrier) rank(ctx context.Context, e *zkconn.Epoch, s *participant) (dir *zk.Stat, later int, err error) {
 	mine, in, err := e.Exists(ctx, s.node)
 	if err != nil || !in {
-		return nil, 0, cmp.Or(err, record.ErrAgain)
+		return nil, 0, cmp.Or(err, node.ErrAgain)
 	}
 	names, dir, err := e.Children(ctx, b.parties())
 	s.count = 0
@@ -200,7 +200,7 @@ func (b *DoubleBarrier) rank(ctx context.Context, e *zkconn.Epoch, s *participan
 }
 
 // gather waits until the round opens. The nth party to come opens it; so does a later one, if the round has not
-// opened yet. record.ErrAgain means that s has to come again.
+// opened yet. node.ErrAgain means that s has to come again.
 func (b *DoubleBarrier) gather(ctx context.Context, e *zkconn.Epoch, s *participant, turn *gate.Turn) error {
 	if s.count <= b.n {
 		turn.Leave()
@@ -217,10 +217,10 @@ func (b *DoubleBarrier) gather(ctx context.Context, e *zkconn.Epoch, s *particip
 	return b.next(ctx, e, turn)
 }
 
-// next waits until a round gathers, and returns record.ErrAgain then.
+// next waits until a round gathers, and returns node.ErrAgain then.
 func (b *DoubleBarrier) next(ctx context.Context, e *zkconn.Epoch, turn *gate.Turn) error {
 	turn.Refused()
-	return cmp.Or(b.outside(ctx, e, turn), record.ErrAgain)
+	return cmp.Or(b.outside(ctx, e, turn), node.ErrAgain)
 }
 
 // stillThere is for a party that has had no event for long. Its node may have been removed externally; or the last party
@@ -231,7 +231,7 @@ func (b *DoubleBarrier) stillThere(ctx context.Context, e *zkconn.Epoch, s *part
 		return err
 	}
 	if !mine {
-		return record.ErrAgain
+		return node.ErrAgain
 	}
 	dir, there, err := e.Exists(ctx, b.parties())
 	if err != nil || !there || int(dir.NumChildren) < b.n {
@@ -255,7 +255,7 @@ func (b *DoubleBarrier) outside(ctx context.Context, e *zkconn.Epoch, turn *gate
 		// The directory was the same before and after the last wait. So its round was open all the time, and yet its
 		// mark was gone: the mark was removed externally.
 		if dir.Czxid == last {
-			_, err := record.Transact(ctx, e, &zk.CreateRequest{Path: b.opened(last), Acl: b.at.ACL()})
+			_, err := node.Apply(ctx, e, &zk.CreateRequest{Path: b.opened(last), Acl: b.at.ACL()})
 			if err != nil && !record.Conflict(err) {
 				return err
 			}

@@ -64,7 +64,7 @@ func (b *DoubleBarrier) learn(ctx context.Context, e *zkconn.Epoch) (dir *zk.Sta
 			return nil, false, err
 		}
 		// Its parents are not created: the base node, if it was removed, must get its terms again.
-		_, err = record.Transact(ctx, e, &zk.CreateRequest{Path: b.parties(), Acl: b.at.ACL()})
+		_, err = node.Apply(ctx, e, &zk.CreateRequest{Path: b.parties(), Acl: b.at.ACL()})
 		if err != nil && !record.Conflict(err) {
 			return nil, false, err
 		}
@@ -80,7 +80,7 @@ func (b *DoubleBarrier) check(t doubleTerms) error {
 	return nil
 }
 
-// open opens the round of s, unless another party has. record.ErrAgain means that the node of s is gone.
+// open opens the round of s, unless another party has. node.ErrAgain means that the node of s is gone.
 func (b *DoubleBarrier) open(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	ops := []any{
 		&zk.CheckVersionRequest{Path: s.node, Version: -1}, // this node exists, so the round that gathers is the round of s
@@ -88,10 +88,10 @@ func (b *DoubleBarrier) open(ctx context.Context, e *zkconn.Epoch, s *participan
 		&zk.CreateRequest{Path: b.opened(s.round), Data: openMark(s.quit), Acl: b.at.ACL()},
 	}
 	for {
-		_, err := record.Transact(ctx, e, ops...)
+		_, err := node.Apply(ctx, e, ops...)
 		switch {
 		case record.RefusedAt(err, 0, zk.ErrNoNode):
-			return record.ErrAgain
+			return node.ErrAgain
 		case record.RefusedAt(err, 1, zk.ErrNoNode): // another party has opened it
 			return nil
 		case record.RefusedAt(err, 2, zk.ErrNodeExists): // another program made it
@@ -116,7 +116,7 @@ func (b *DoubleBarrier) over(ctx context.Context, e *zkconn.Epoch, dir *zk.Stat)
 			died, end = m.Died, &zk.SetDataRequest{Path: mark, Data: record.Encode(m), Version: -1}
 		}
 	}
-	_, err = record.Transact(ctx, e,
+	_, err = node.Apply(ctx, e,
 		// The servers refuse the first deletion while a party is in the directory, and
 		// the last operation if the round is not open.
 		&zk.DeleteRequest{Path: b.parties(), Version: -1},

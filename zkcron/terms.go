@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
@@ -20,9 +21,9 @@ func (r *runner) succeed(ctx context.Context, e *zkconn.Epoch, v record.Version[
 	dir := r.terms.Base + queueName
 	set := &zk.SetDataRequest{Path: r.terms.Base, Data: record.Encode(r.wants), Version: v.Number}
 	queue := &zk.CreateRequest{Path: dir, Acl: r.cron.at.ACL()}
-	_, err := record.Transact(ctx, e, set, &zk.DeleteRequest{Path: dir, Version: -1}, queue)
+	_, err := node.Apply(ctx, e, set, &zk.DeleteRequest{Path: dir, Version: -1}, queue)
 	if record.RefusedAt(err, 1, zk.ErrNoNode) { // another program has removed it
-		_, err = record.Transact(ctx, e, set, queue)
+		_, err = node.Apply(ctx, e, set, queue)
 	}
 	switch {
 	case record.RefusedAt(err, 1, zk.ErrNotEmpty):
@@ -70,7 +71,7 @@ func (r *runner) supersede(ctx context.Context, e *zkconn.Epoch, v record.Versio
 	} else if !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}
-	if _, err = record.Transact(ctx, e, ops...); record.Conflict(err) {
+	if _, err = node.Apply(ctx, e, ops...); record.Conflict(err) {
 		return nil
 	}
 	return err

@@ -64,7 +64,7 @@ func (g *Gate) Close(ctx context.Context) error {
 			case errors.Is(err, zk.ErrNodeExists):
 				return nil
 			case missing:
-				return record.ErrAgain
+				return node.ErrAgain
 			}
 			return err
 		})

@@ -131,7 +131,7 @@ func (l *Latch) countDown(ctx context.Context, e *zkconn.Epoch, event string) er
 		n, err := l.count(ctx, e, event)
 		switch {
 		case err == nil && n >= l.total:
-			if err = l.open(ctx, e, event); !errors.Is(err, record.ErrAgain) {
+			if err = l.open(ctx, e, event); !errors.Is(err, node.ErrAgain) {
 				return err
 			}
 		case record.RefusedAt(err, 0, zk.ErrNoNode): // the latch is open, or there is none yet
@@ -140,7 +140,7 @@ func (l *Latch) countDown(ctx context.Context, e *zkconn.Epoch, event string) er
 			}
 		case record.RefusedAt(err, 1, zk.ErrNoNode):
 			return errRemoved
-		case !errors.Is(err, record.ErrAgain):
+		case !errors.Is(err, node.ErrAgain):
 			return err
 		}
 		if err := pace.Rest(ctx, e); err != nil {
@@ -156,7 +156,7 @@ func (l *Latch) count(ctx context.Context, e *zkconn.Epoch, event string) (n int
 		flags = zk.FlagEphemeral
 	}
 	path := l.counts() + "/" + event
-	res, err := record.Transact(ctx, e,
+	res, err := node.Apply(ctx, e,
 		&zk.CheckVersionRequest{Path: l.closed(), Version: -1},
 		&zk.CreateRequest{Path: path, Data: l.at.Owner(), Acl: l.at.ACL(), Flags: flags},
 		&zk.SetDataRequest{Path: l.counts(), Version: -1}) // its Stat shows how many events there are
@@ -173,7 +173,7 @@ func (l *Latch) count(ctx context.Context, e *zkconn.Epoch, event string) (n int
 			return 0, err
 		}
 		if !there || st.EphemeralOwner != e.ID() {
-			return 0, record.ErrAgain
+			return 0, node.ErrAgain
 		}
 	}
 	return l.counted(ctx, e)
@@ -191,11 +191,11 @@ func (l *Latch) counted(ctx context.Context, e *zkconn.Epoch) (int, error) {
 // open opens the latch to which the event belongs. Several processes may try. The transaction writes to the base node
 // that the latch is open, and changes and then deletes the node that all waiters watch. So the event that this node was
 // changed shows a waiter that the latch is open, and the waiter need not ask. An external removal does not change the
-// node first, so it opens nothing. record.ErrAgain means that the node of the event is gone.
+// node first, so it opens nothing. node.ErrAgain means that the node of the event is gone.
 func (l *Latch) open(ctx context.Context, e *zkconn.Epoch, event string) error {
 	version := int32(0) // of the base node, as long as no program has written to it
 	for pace := (node.Pace{Free: 2}); ; {
-		_, err := record.Transact(ctx, e,
+		_, err := node.Apply(ctx, e,
 			// A node of the next latch has another name.
 			&zk.CheckVersionRequest{Path: l.counts() + "/" + event, Version: -1},
 			&zk.SetDataRequest{Path: l.terms.Base, Data: record.Encode(terms{l.total, true}), Version: version},
@@ -206,7 +206,7 @@ func (l *Latch) open(ctx context.Context, e *zkconn.Epoch, event string) error {
 			l.learn()
 			return nil
 		case record.RefusedAt(err, 0, zk.ErrNoNode):
-			return record.ErrAgain
+			return node.ErrAgain
 		case record.RefusedAt(err, 1, zk.ErrBadVersion): // it is open, or another program has written there
 			v, err := l.terms.Read(ctx, e)
 			if err != nil {
@@ -332,7 +332,7 @@ func (l *Latch) openIfDone(ctx context.Context, e *zkconn.Epoch) error {
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	if err = l.open(ctx, e, names[0]); errors.Is(err, record.ErrAgain) || errors.Is(err, zk.ErrNoAuth) {
+	if err = l.open(ctx, e, names[0]); errors.Is(err, node.ErrAgain) || errors.Is(err, zk.ErrNoAuth) {
 		return nil
 	}
 	return err

@@ -271,7 +271,7 @@ func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leav
 			}
 		}
 		if t, err = p.whyRefused(ctx, e, x, at); err == nil && !t.Terminated {
-			err = record.ErrAgain
+			err = node.ErrAgain
 		}
 		return err
 	})

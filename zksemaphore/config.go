@@ -118,7 +118,7 @@ func (c *config) Follow(ctx context.Context, e *zkconn.Epoch, weight int64, chan
 		}
 		w, err = e.Watch(ctx, c.terms.Base, func(zkconn.Event) { changed() }) // the reading has the same, if it is known
 		if errors.Is(err, zk.ErrNoNode) {
-			err = record.ErrAgain
+			err = node.ErrAgain
 		}
 		return err
 	})
@@ -159,7 +159,7 @@ func (c *config) learn(ctx context.Context, e *zkconn.Epoch) (*reading, error) {
 		r.watch, err = e.Watch(ctx, c.terms.Base, func(zkconn.Event) { r.end() })
 		if errors.Is(err, zk.ErrNoNode) {
 			if _, err = c.terms.Read(ctx, e); err == nil {
-				err = record.ErrAgain
+				err = node.ErrAgain
 			}
 		}
 		return err
@@ -229,7 +229,7 @@ func (c *config) resize(ctx context.Context, e *zkconn.Epoch, n int64) error {
 		}
 		if v.T.Now() != n {
 			next := queue.Permits{Declared: c.declared, Capacity: &n, Most: max(v.T.Ever(), n)}
-			_, err = record.Transact(ctx, e, &zk.SetDataRequest{Path: c.terms.Base, Data: record.Encode(next), Version: v.Number})
+			_, err = node.Apply(ctx, e, &zk.SetDataRequest{Path: c.terms.Base, Data: record.Encode(next), Version: v.Number})
 			if err == nil || !record.Conflict(err) {
 				return err
 			}

@@ -131,7 +131,7 @@ func (w *Weighted) get(ctx context.Context, op string, n int64, dropIn bool) (l 
 				if !errors.Is(err, queue.ErrTooBig) {
 					return t, err
 				}
-				if err := w.at.In(ctx, func(ctx context.Context, e *zkconn.Epoch) error { return w.config.await(ctx, e, n) }); err != nil {
+				if err := w.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error { return w.config.await(ctx, e, n) }); err != nil {
 					return nil, err
 				}
 			}
@@ -188,11 +188,7 @@ func (w *Weighted) Contenders(ctx context.Context) ([]zksync.Contender, error) {
 
 // in runs f in the present session, and again in the next one if that session ends.
 func (w *Weighted) in(ctx context.Context, op string, f func(context.Context, *zkconn.Epoch) error) error {
-	err := w.at.Misuse()
-	if err == nil {
-		err = w.at.In(ctx, f)
-	}
-	return errs.Wrap(op, w.path, err)
+	return w.at.Run(ctx, op, f)
 }
 
 // String names the semaphore for messages.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
@@ -85,25 +84,23 @@ func (c Contender) MarshalJSON() ([]byte, error) {
 // Contenders lists the entries of the queue at path in order, also those of other libraries. The path of a
 // semaphore stands for the queue below it. A path that does not exist has no contenders. The list is a snapshot of
 // one server, which may lag: do not decide by it.
-func Contenders(ctx context.Context, s *Session, path string) ([]Contender, error) {
-	wrap := func(err error) ([]Contender, error) {
-		return nil, &Error{Op: "list", Path: path, Err: err}
-	}
-	if !s.inner().Opened() {
-		return wrap(errs.ErrNoSession)
-	}
-	if err := node.ValidatePath(path); err != nil {
-		return wrap(err)
-	}
-	var all []Contender
-	err := s.inner().In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
-		all, err = contenders(ctx, e, s.inner(), path)
+func Contenders(ctx context.Context, s *Session, path string) (all []Contender, err error) {
+	v := view(s, path)
+	err = v.Run(ctx, "list", func(ctx context.Context, e *zkconn.Epoch) (err error) {
+		all, err = contenders(ctx, e, v.Session, path)
 		return err
-	})
+	}, session.Joined)
 	if err != nil {
-		return wrap(err)
+		return nil, err
 	}
 	return all, nil
+}
+
+// view is for requests that only look at a path.
+func view(s *Session, path string) *session.Access {
+	at := session.NewViewAccess[Option](s.inner(), path, nil)
+	at.Refuse(node.ValidatePath(path))
+	return at
 }
 
 // contenders is Contenders in one session.

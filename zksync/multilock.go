@@ -82,15 +82,15 @@ func (m *Mutex) twice(ctx context.Context, held Leases) error {
 			continue
 		}
 		var there bool
-		err := m.at().Session.In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
+		err := m.at().Run(ctx, "multi-lock", func(ctx context.Context, e *zkconn.Epoch) (err error) {
 			if err = e.Sync(ctx, t.Node); err == nil || errors.Is(err, zk.ErrNoNode) {
 				_, there, err = e.Exists(ctx, t.Node)
 			}
 			return err
-		})
+		}, session.Joined)
 		switch {
 		case err != nil:
-			return &Error{Op: "multi-lock", Path: m.at().Path, Err: err}
+			return err
 		case there:
 			return m.errTwice()
 		}

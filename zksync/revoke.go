@@ -2,12 +2,9 @@ package zksync
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path"
 
-	"github.com/go-menagerie/menagerie/internal/errs"
-	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
@@ -23,20 +20,13 @@ import (
 // InterProcessMutex hears after makeRevocable. The node of the request stays until the contender has left or s
 // ends.
 func Revoke(ctx context.Context, s *Session, contender Contender) error {
-	wrap := func(err error) error { return &Error{Op: "revoke", Path: contender.Node, Err: err} }
-	if !s.inner().Opened() {
-		return wrap(errs.ErrNoSession)
-	}
+	v := view(s, contender.Node)
 	en, ok := queue.ParseEntry(path.Base(contender.Node))
-	if err := node.ValidatePath(contender.Node); err != nil || !ok {
-		return wrap(errors.Join(err, fmt.Errorf("%w: not the node of a contender", ErrMisuse)))
+	if !ok {
+		v.Refuse(fmt.Errorf("%w: not the node of a contender", ErrMisuse))
 	}
-	if ctx.Err() != nil {
-		return wrap(errs.OfContext(ctx))
-	}
-	at := session.NewAccess[Option](s.inner(), path.Dir(contender.Node), nil)
-	q := at.Queue("", en.Kind)
-	err := s.inner().In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	q := session.NewAccess[Option](s.inner(), path.Dir(contender.Node), nil).Queue("", en.Kind)
+	return v.Run(ctx, "revoke", func(ctx context.Context, e *zkconn.Epoch) error {
 		made, err := q.Ask(ctx, e, en)
 		switch {
 		case made == "":
@@ -46,11 +36,7 @@ func Revoke(ctx context.Context, s *Session, contender Contender) error {
 			dropWithEntry(s.inner(), e, q.Dir, en.Name, made)
 		}
 		return err
-	})
-	if err != nil {
-		return wrap(err)
-	}
-	return nil
+	}, session.Joined)
 }
 
 // dropWithEntry removes the node of a request when the entry of the contender is gone, or when the session is closed.

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/go-menagerie/menagerie/internal/errs"
-	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -19,29 +18,18 @@ import (
 // It does not compare the token's Seq: the servers do not know local hand-overs. If a semaphore had more permits
 // once, a waiting request that would have fitted then counts as a holder.
 func Verify(ctx context.Context, s *Session, path string, token Token) error {
-	wrap := func(err error) error { return &Error{Op: "verify", Path: path, Err: err} }
-	if !s.inner().Opened() {
-		return wrap(errs.ErrNoSession)
-	}
-	if err := node.ValidatePath(path); err != nil {
-		return wrap(err)
-	}
+	v := view(s, path)
 	if token.IsZero() {
-		return wrap(ErrStale)
+		v.Refuse(ErrStale)
 	}
-	q := lookAt(s.inner(), path)
-	held := false
-	err := s.inner().In(ctx, func(ctx context.Context, e *zkconn.Epoch) (err error) {
-		held, err = holds(ctx, e, q, token)
+	q := lookAt(v.Session, path)
+	return v.Run(ctx, "verify", func(ctx context.Context, e *zkconn.Epoch) error {
+		held, err := holds(ctx, e, q, token)
+		if err == nil && !held {
+			err = ErrStale
+		}
 		return err
-	})
-	switch {
-	case err != nil:
-		return wrap(err)
-	case !held:
-		return wrap(ErrStale)
-	}
-	return nil
+	}, session.Joined)
 }
 
 // holds looks for a holder whose node was created by the token's transaction.

@@ -192,7 +192,7 @@ func (g *WaitGroup) writeBatch(ctx context.Context, e *zkconn.Epoch, b *batch) e
 }
 
 // attempt makes one transaction, unless an earlier one was applied or nothing is left to write.
-// record.ErrAgain means that another attempt is needed.
+// node.ErrAgain means that another attempt is needed.
 func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) error {
 	if err := b.turn.Take(ctx, e); err != nil { // before all that is read
 		return err
@@ -224,7 +224,7 @@ func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) erro
 			return err
 		case b.turn.IsOthers(c.ops, err): // what comes before that in the transaction was right, so no copy was applied
 			b.tried = before
-			return record.ErrAgain
+			return node.ErrAgain
 		case !record.Conflict(err):
 			return err
 		case !missing || !c.creates():
@@ -233,7 +233,7 @@ func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) erro
 			}
 			c.refused = err
 			b.turn.Refused()
-			return record.ErrAgain
+			return node.ErrAgain
 		}
 		b.tried = before
 		if err := pace.Rest(ctx, e); err != nil { // not after the directory is made: it is empty then, and may be removed
@@ -494,7 +494,7 @@ func (g *WaitGroup) search(ctx context.Context, e *zkconn.Epoch, b *batch) (c *c
 	}
 	// Members may have been added since, while those of the list were done.
 	if now, there, err := e.Exists(ctx, g.alive()); err != nil || there && now.Pzxid != stat.Pzxid {
-		return nil, cmp.Or(err, record.ErrAgain)
+		return nil, cmp.Or(err, node.ErrAgain)
 	}
 	return nil, g.forgive(ctx, e, b, stat.Czxid)
 }
@@ -506,7 +506,7 @@ func (g *WaitGroup) take(ctx context.Context, e *zkconn.Epoch, b *batch, h *own,
 	case t == nil || err != nil:
 		return nil, err
 	case b.tried != nil && b.tried.id == id && b.tried.wasMade(g.id, t, round):
-		return nil, record.ErrAgain // the earlier try was applied after settle looked
+		return nil, node.ErrAgain // the earlier try was applied after settle looked
 	case t.left() == 0, h != nil && h.epoch != e && h.tally.left() == 0:
 		return nil, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
@@ -127,7 +128,7 @@ func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch, empty bool) error 
 		case err != nil || len(alive) > 0 || stat.Czxid == 0:
 			return err
 		case was.Czxid != stat.Czxid: // a round has begun between the two, and is over
-			return record.ErrAgain
+			return node.ErrAgain
 		}
 		records := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == claimed })
 		many := len(records) > g.recordsAtOnce() || len(records) < len(ids)
@@ -150,23 +151,23 @@ func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch, empty bool) error 
 const claimed = "removal"
 
 // claim claims the removal of the records. If another process has claimed it, claim waits for the end of that, and returns
-// record.ErrAgain; or, if that does not come for a session timeout, stalled.
+// node.ErrAgain; or, if that does not come for a session timeout, stalled.
 func (g *WaitGroup) claim(ctx context.Context, e *zkconn.Epoch) (stalled bool, err error) {
 	_, err = e.StartMulti(&zk.CreateRequest{Path: g.record(claimed), Acl: g.at.ACL(), Flags: zk.FlagEphemeral}).Wait(ctx, e)
 	switch {
 	case record.RefusedAt(err, 0, zk.ErrNodeExists):
 		heard, _, err := new(record.Sentinel).Wait(ctx, e, []string{g.round(), g.record(claimed)}, "", e.Timeout())
 		if err == nil && heard != "" {
-			err = record.ErrAgain
+			err = node.ErrAgain
 		}
 		return heard == "", err
 	case record.Conflict(err): // the round is gone
-		err = record.ErrAgain
+		err = node.ErrAgain
 	}
 	return false, err
 }
 
-// remove removes the records of a round that is over, and then the round. record.ErrAgain means that the round has changed.
+// remove removes the records of a round that is over, and then the round. node.ErrAgain means that the round has changed.
 func (g *WaitGroup) remove(ctx context.Context, e *zkconn.Epoch, round int64, ids []string) error {
 	few := g.recordsAtOnce()
 	for {
@@ -201,7 +202,7 @@ func (g *WaitGroup) remove(ctx context.Context, e *zkconn.Epoch, round int64, id
 		_, err = e.StartMulti(ops...).Wait(ctx, e)
 		switch {
 		case record.Conflict(err):
-			return record.ErrAgain
+			return node.ErrAgain
 		case err != nil || len(ids) == 0:
 			return err
 		}

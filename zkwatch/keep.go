@@ -238,11 +238,11 @@ func (k *Kept) caughtUp(ctx context.Context, e *zkconn.Epoch) (link int64, err e
 }
 
 // on changes our node, which was seen on this connection, and sends nothing on another one: there it may be another process's node, at
-// the same version. If the node has changed, the error is record.ErrAgain.
+// the same version. If the node has changed, the error is node.ErrAgain.
 func on(ctx context.Context, e *zkconn.Epoch, link int64, change any) error {
 	_, err := e.StartMultiIf(func() bool { return e.Connection() == link }, change).Wait(ctx, e)
 	if errors.Is(err, zk.ErrBadVersion) {
-		err = record.ErrAgain
+		err = node.ErrAgain
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/layout"
 	reads "github.com/go-menagerie/menagerie/internal/look"
 	"github.com/go-menagerie/menagerie/internal/node"
+	znode "github.com/go-menagerie/menagerie/internal/node"
 	rec "github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/wording"
 )
@@ -69,7 +70,7 @@ func (l *look) reset(ctx context.Context, path string) error {
 		if err != nil {
 			return err
 		}
-		_, err = rec.Transact(ctx, l.Epoch, ops...)
+		_, err = znode.Apply(ctx, l.Epoch, ops...)
 		if !rec.Conflict(err) {
 			return err
 		}

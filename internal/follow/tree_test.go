@@ -336,7 +336,7 @@ func TestATreeIsWatchedAgainAfterARequestThatEndsItsWatch(t *testing.T) {
 		names := namesOf(t.Context(), s, "/f")
 		tree := treeOf(t.Context(), s, "/f")
 		require.Equal(t, []string{"+/f=", "+/f/a=1", "initialized"}, tree.Take(v))
-		require.NoError(t, access(s).In(t.Context(), watchesAll("/f")))
+		require.NoError(t, access(s).Run(t.Context(), "", watchesAll("/f")))
 		require.Equal(t, []string{"interrupted", "resumed"}, tree.Take(v))
 		names.Take(v)
 		for i := range 3 {

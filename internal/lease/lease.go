@@ -328,13 +328,13 @@ func Trace(ctx context.Context, at *session.Access, kind queue.Kind) (traced con
 		return ctx, func(l *Lease, err error) (*Lease, error) { return l, err }
 	}
 	began := time.Now()
-	traced = t.Start(ctx, at.Path, kind)
-	return traced, func(l *Lease, err error) (*Lease, error) {
+	inner := t.Start(ctx, at.Path, kind)
+	return inner, func(l *Lease, err error) (*Lease, error) {
 		var g session.Granted
 		if err == nil {
 			g = l.granted()
 		}
-		t.End(traced, at.Path, kind, err, g, time.Since(began))
+		t.End(inner, at.Path, kind, err, g, time.Since(began))
 		return l, err
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
@@ -45,7 +46,7 @@ func (p *Presence) outlast(ctx context.Context, e *zkconn.Epoch) error {
 			case err != nil:
 				return err
 			case heard != "" && what == zkconn.Disconnected:
-				return record.ErrAgain
+				return node.ErrAgain
 			case heard != "" && what == zkconn.Changed: // it lives
 				l.Add(p.Node)
 			case heard != "":
@@ -60,7 +61,7 @@ func (p *Presence) outlast(ctx context.Context, e *zkconn.Epoch) error {
 			case err != nil || !there:
 				return err
 			case next.Czxid != now.Czxid: // that is another one
-				return record.ErrAgain
+				return node.ErrAgain
 			}
 		}
 		its, err := p.Lifetime(ctx, e, now.EphemeralOwner)

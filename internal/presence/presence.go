@@ -203,7 +203,7 @@ func (p *Presence) look(ctx context.Context, e *zkconn.Epoch) (link int64, versi
 			version = now.Version
 		}
 		if err == nil && link != e.Connection() {
-			err = record.ErrAgain
+			err = node.ErrAgain
 		}
 		return err
 	})

@@ -63,7 +63,7 @@ func DeleteMarked(ctx context.Context, e *zkconn.Epoch, path, id string) error {
 				others = append(others, n)
 			}
 		}
-		return ErrAgain
+		return node.ErrAgain
 	})
 	if err != nil {
 		node.Settle(e, e.Reap(zkconn.Orphan{Dir: path, Node: path + "/" + id}), node.Grace)

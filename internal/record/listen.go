@@ -190,7 +190,7 @@ func UntilGone(ctx context.Context, e *zkconn.Epoch, path string, since int64, c
 			case err != nil:
 				return err
 			case what == zkconn.Disconnected, what == zkconn.Changed:
-				return ErrAgain
+				return node.ErrAgain
 			case heard != "":
 				return nil
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/testing/proving"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -34,7 +35,7 @@ func TestATransactionWhoseAnswerIsLostIsMadeOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
 				srv.Intercept(lose.Nth(1))
-				_, err := record.Transact(t.Context(), a, &zk.CreateRequest{Path: "/r/n", Acl: acl}, &zk.SetDataRequest{Path: "/r", Version: 0})
+				_, err := node.Apply(t.Context(), a, &zk.CreateRequest{Path: "/r/n", Acl: acl}, &zk.SetDataRequest{Path: "/r", Version: 0})
 				if name == "answer" {
 					require.True(t, record.RefusedAt(err, 0, zk.ErrNodeExists), "%v", err)
 					require.True(t, record.Conflict(err))
@@ -42,7 +43,7 @@ func TestATransactionWhoseAnswerIsLostIsMadeOnce(t *testing.T) {
 					require.NoError(t, err)
 				}
 				require.Equal(t, []string{"n"}, srv.Children("/r"))
-				_, err = record.Transact(t.Context(), a, &zk.SetDataRequest{Path: "/r", Version: 1}, &zk.SetDataRequest{Path: "/r", Version: 1})
+				_, err = node.Apply(t.Context(), a, &zk.SetDataRequest{Path: "/r", Version: 1}, &zk.SetDataRequest{Path: "/r", Version: 1})
 				require.True(t, record.RefusedAt(err, 1, zk.ErrBadVersion), "it was made once: %v", err)
 			})
 		})
@@ -82,7 +83,7 @@ func TestWhoComesFirstMakesTheTermsAndTheOthersReadThem(t *testing.T) {
 		_, err = seating(4).Read(t.Context(), b)
 		require.ErrorContains(t, err, "another number")
 
-		_, err = record.Transact(t.Context(), b, &zk.SetDataRequest{Path: one.Base, Data: record.Encode(seats{3, 1}), Version: v.Number})
+		_, err = node.Apply(t.Context(), b, &zk.SetDataRequest{Path: one.Base, Data: record.Encode(seats{3, 1}), Version: v.Number})
 		require.NoError(t, err)
 		old, err := one.Known(t.Context(), a)
 		require.NoError(t, err)
@@ -146,7 +147,7 @@ func TestTheFirstRepeatOfWhatWasRefusedIsAtOnce(t *testing.T) {
 			at = append(at, time.Since(start)/time.Millisecond)
 			switch len(at) {
 			case 1, 2, 3:
-				return record.ErrAgain
+				return node.ErrAgain
 			case 4, 5:
 				return zkconn.ErrNotSent
 			}

@@ -10,9 +10,6 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// ErrAgain means that a request should be made again.
-var ErrAgain = node.ErrAgain
-
 // Insist calls f, which makes a request that may be applied twice, in the loop of [node.Insist].
 func Insist(ctx context.Context, e *zkconn.Epoch, f func() error) error {
 	r := node.Insist(ctx, e)
@@ -20,11 +17,6 @@ func Insist(ctx context.Context, e *zkconn.Epoch, f func() error) error {
 		r.Err = f()
 	}
 	return r.Err
-}
-
-// Transact is [node.Apply].
-func Transact(ctx context.Context, e *zkconn.Epoch, ops ...any) (res []zk.MultiResponse, err error) {
-	return node.Apply(ctx, e, ops...)
 }
 
 // RefusedAt reports whether the servers refused a transaction because of its

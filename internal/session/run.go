@@ -125,6 +125,15 @@ func (s *Session) Spawn(f func()) bool {
 	return true
 }
 
+// Within is Spawn in this goroutine: it runs f and then returns.
+func (s *Session) Within(f func()) bool {
+	if !s.Begin() {
+		return false
+	}
+	s.within(f)
+	return true
+}
+
 func (s *Session) within(f func()) {
 	defer s.End()
 	f()

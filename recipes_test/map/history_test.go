@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/record"
-	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/testing/proving"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zkmap"
@@ -186,7 +185,7 @@ func (c call) made(ctx context.Context, s *zksync.Session, m mapping) (got int, 
 	switch c.do {
 	case loads1:
 		// Load alone may tell an older value.
-		if err := (*session.Session)(s).In(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+		if err := proving.Access(s, mapPath).Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
 			if err := record.Synced(ctx, e, mapPath); err != nil {
 				return err
 			}

@@ -19,6 +19,6 @@ func Access(s *zksync.Session, path string) *session.Access {
 // Epoch is the present ZooKeeper session of s.
 func Epoch(t *testing.T, s *zksync.Session) (e *zkconn.Epoch) {
 	t.Helper()
-	require.NoError(t, Access(s, "/any").In(t.Context(), func(_ context.Context, now *zkconn.Epoch) error { e = now; return nil }))
+	require.NoError(t, Access(s, "/any").Run(t.Context(), "", func(_ context.Context, now *zkconn.Epoch) error { e = now; return nil }))
 	return e
 }
