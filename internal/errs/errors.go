@@ -78,8 +78,10 @@ type ambiguousError struct{ err error }
 
 // Wrap names the call that failed, unless err is named already; nil stays nil.
 func Wrap(op, path string, err error) error {
-	var named *Error
-	if err == nil || errors.As(err, &named) {
+	if err == nil { // first, because named is allocated
+		return nil
+	}
+	if named := (*Error)(nil); errors.As(err, &named) {
 		return err
 	}
 	return &Error{Op: op, Path: path, Err: err}
