@@ -66,15 +66,22 @@ func TestServersThatAlwaysAnswerTheSameAreNotAskedInASpin(t *testing.T) {
 
 // The news that the base node is gone may come after the answer that it is.
 func TestABaseNodeThatIsGoneBeforeThatIsToldIsMadeAnew(t *testing.T) {
+	const noNode = -101
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
+		first := zksemaphore.NewWeighted(srv.Session(t), "/sem", 3)
+		require.NoError(t, first.Acquire(t.Context(), 1))
 		sem := zksemaphore.NewWeighted(srv.Session(t), "/sem", 3)
-		_, err := sem.Available(t.Context())
-		require.NoError(t, err)
-		const noNode = -101
-		srv.Intercept(zktest.On(zktest.GetData, "/sem").Error(noNode).Times(2))
+		srv.Intercept(zktest.On(zktest.GetData, "/sem").Error(noNode).Nth(2).Times(2)) // after the read that sets the watch
 		free, err := sem.Available(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, int64(3), free)
+		require.Equal(t, int64(2), free)
+
+		// Now both know the number, so they read no more; the servers refuse what is made without the base node.
+		srv.Intercept(zktest.On(zktest.Multi, "/sem/queue/*").Error(noNode).Times(2))
+		require.NoError(t, sem.Acquire(t.Context(), 2))
+		free, err = first.Available(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, free)
 	})
 }
