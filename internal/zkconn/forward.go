@@ -39,8 +39,8 @@ func (t *tenure) stored(zxid int64) error {
 	return nil
 }
 
-// prove sends a transaction that changes nothing, so that reads alone do not show older data.
-func (t *tenure) prove() {
+// compare sends a transaction that changes nothing, so that reads alone do not show older data.
+func (t *tenure) compare() {
 	if t.Await(t.alive) != nil {
 		return
 	}

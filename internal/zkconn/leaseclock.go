@@ -48,24 +48,24 @@ type leaseClock struct {
 	more    chan struct{}            // closed by the next answer; nil while no call waits for that
 	due     time.Time                // when the next heartbeat wakes; zero if none does
 	pause   pause                    // the longest one since heard, as far as heartbeats have shown
-	fire    func()                   // called once, without mu, when the proof runs out
+	fire    func()                   // called once, without mu, when the proof runs out: tenure.end
 	wanted  chan struct{}            // holds a value when the next heartbeat may be urgent: see wake
-	ended   <-chan struct{}          // closed at the end of the epoch
+	over    chan struct{}            // closed when the session has ended or can no longer be proved alive
 }
 
 // standing is what decides how long the session still counts as alive.
 type standing struct {
-	span   time.Duration // how long an answer proves the session alive; those that depend on leader proof need that, too
-	held   time.Duration // how long after it the session ends for those that depend on proof
-	term   time.Duration // how long leader proof lasts, from proved on
-	lag    time.Duration // half a tick or more: see above
-	heard  time.Time     // send time of the newest acknowledged request
-	proved time.Time     // the leader is known to have counted the session as alive then, or later
-	wants  int           // how many want proof: heartbeats fetch it for them
-	since  time.Time     // when the first of them began, or the last dependence ended
-	needs  int           // how many depend on proof; each of them is one of wants, too
-	over   bool          // final: a late reply cannot revive a lost lease
-	timer  *time.Timer   // runs check; nil before the first connection
+	span    time.Duration // how long an answer proves the session alive; those that depend on leader proof need that, too
+	held    time.Duration // how long after it the session ends for those that depend on proof
+	term    time.Duration // how long leader proof lasts, from proved on
+	lag     time.Duration // half a tick or more: see above
+	heard   time.Time     // send time of the newest acknowledged request
+	proved  time.Time     // the leader is known to have counted the session as alive then, or later
+	wants   int           // how many want proof: heartbeats fetch it for them
+	since   time.Time     // when the first of them began, or the last dependence ended
+	needs   int           // how many depend on proof; each of them is one of wants, too
+	stopped bool          // final: a late reply cannot revive a lost lease
+	timer   *time.Timer   // runs check; nil before the first connection
 }
 
 // unlock unlocks mu, after it has shown to Valid what has changed.
@@ -84,13 +84,13 @@ func (c *leaseClock) Valid() bool { return c.ValidAt(time.Now()) }
 // ValidAt is Valid for a caller that has just read the time, which is much of the cost of a local hand-over.
 func (c *leaseClock) ValidAt(now time.Time) bool {
 	s := c.shown.Load()
-	return s != nil && !s.over && s.timer != nil && s.left(now) > 0
+	return s != nil && !s.stopped && s.timer != nil && s.remaining(now) > 0
 }
 
 // Expires is when the session can no longer be proved alive if no server answers any more; zero if it cannot now.
 func (c *leaseClock) Expires() time.Time {
-	if s, now := c.shown.Load(), time.Now(); s != nil && !s.over && s.timer != nil {
-		if left := s.left(now); left > 0 {
+	if s, now := c.shown.Load(), time.Now(); s != nil && !s.stopped && s.timer != nil {
+		if left := s.remaining(now); left > 0 {
 			return now.Add(left)
 		}
 	}
@@ -154,7 +154,7 @@ func heldSpan(timeout time.Duration) time.Duration {
 func (c *leaseClock) start(sent time.Time, timeout time.Duration, fraction float64) {
 	c.mu.Lock()
 	defer c.unlock()
-	if c.over {
+	if c.stopped {
 		return
 	}
 	now := time.Now()
@@ -163,10 +163,10 @@ func (c *leaseClock) start(sent time.Time, timeout time.Duration, fraction float
 	c.beats, c.trip, c.ledTrip = timeout/beatsPerTimeout, now.Sub(sent), now.Sub(sent)
 	c.news()
 	if c.timer == nil {
-		c.timer = time.AfterFunc(c.left(now), c.check)
+		c.timer = time.AfterFunc(c.remaining(now), c.check)
 		return
 	}
-	c.timer.Reset(max(c.left(now), 0)) // a shorter span may end before the timer that runs
+	c.timer.Reset(max(c.remaining(now), 0)) // a shorter span may end before the timer that runs
 }
 
 // advance notes that the request that was sent at sent was acknowledged; led means that the leader had to take
@@ -177,7 +177,7 @@ func (c *leaseClock) advance(sent time.Time, led bool) {
 	now := time.Now()
 	// An answer that comes too late proves nothing: the session
 	// counts as lost already, even if the timer has not fired.
-	if c.over || c.left(now) <= 0 {
+	if c.stopped || c.remaining(now) <= 0 {
 		return
 	}
 	if sent.After(c.heard) {
@@ -316,7 +316,7 @@ func (c *leaseClock) Depend(ctx context.Context) (end func(), err error) {
 		case <-ctx.Done():
 			unrequire()
 			return nil, context.Cause(ctx)
-		case <-c.ended:
+		case <-c.over:
 			unrequire()
 			return nil, ErrOver
 		}
@@ -350,9 +350,9 @@ func (c *leaseClock) depend() (ok bool, more <-chan struct{}) {
 	defer c.unlock()
 	now := time.Now()
 	flows := c.proof(now) >= c.enough() && c.trip <= c.lag/2 || now.Sub(c.since) >= c.lag+2*c.trip+3*c.interval()
-	if !c.over && c.timer != nil && flows && c.left(now) > 0 && c.dependable(now) > 0 {
+	if !c.stopped && c.timer != nil && flows && c.remaining(now) > 0 && c.dependable(now) > 0 {
 		c.needs++
-		c.timer.Reset(c.left(now))
+		c.timer.Reset(c.remaining(now))
 		return true, nil
 	}
 	if c.more == nil {
@@ -366,7 +366,7 @@ func (c *leaseClock) undepend() {
 	c.mu.Lock()
 	defer c.unlock()
 	if c.needs--; c.needs == 0 {
-		c.since = time.Now() // those that still only want proof may wait the full time for it: see left
+		c.since = time.Now() // those that still only want proof may wait the full time for it: see remaining
 	}
 }
 
@@ -399,9 +399,9 @@ var beatsPerTimeout time.Duration = 16
 // leastBeat is the least interval, for very short session timeouts.
 const leastBeat = 5 * time.Millisecond
 
-// left is how long the session still counts as alive. While proof is only wanted, the session goes on without it for a
+// remaining is how long the session still counts as alive. While proof is only wanted, the session goes on without it for a
 // term and a lag from the beginning of the wait: over the slowest link that is good enough, proof takes no longer.
-func (c *standing) left(now time.Time) time.Duration {
+func (c *standing) remaining(now time.Time) time.Duration {
 	left := c.span - elapsed(c.heard, now)
 	switch {
 	case c.needs > 0:
@@ -430,13 +430,13 @@ func elapsed(then, now time.Time) time.Duration {
 // long the session still counts as alive, and sets the timer again if there is time left.
 func (c *leaseClock) check() {
 	c.mu.Lock()
-	left := c.left(time.Now())
+	left := c.remaining(time.Now())
 	switch {
-	case c.over:
+	case c.stopped:
 	case left > 0:
 		c.timer.Reset(left)
 	default:
-		c.over = true
+		c.stopped = true
 		defer c.fire()
 	}
 	c.unlock()
@@ -447,14 +447,14 @@ func (c *leaseClock) check() {
 func (c *leaseClock) outlook() (remaining, trip time.Duration) {
 	c.mu.Lock()
 	defer c.unlock()
-	return c.left(time.Now()), c.trip
+	return c.remaining(time.Now()), c.trip
 }
 
 // stop ends the clock without firing.
 func (c *leaseClock) stop() {
 	c.mu.Lock()
 	defer c.unlock()
-	c.over = true
+	c.stopped = true
 	if c.timer != nil {
 		c.timer.Stop()
 	}

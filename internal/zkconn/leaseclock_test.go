@@ -101,15 +101,15 @@ func TestAStoppedClockNeverFires(t *testing.T) {
 func TestTheLongerOfBothClocksCounts(t *testing.T) {
 	now := time.Now()
 	c := &leaseClock{standing: standing{heard: now, span: 10 * time.Second}}
-	require.Equal(t, 10*time.Second, c.left(now))
+	require.Equal(t, 10*time.Second, c.remaining(now))
 	woken := now.Add(time.Second)
 	// Seven seconds more, by the wall clock alone: package time has no way to say so.
 	*(*uint64)(unsafe.Pointer(&woken)) += 7 << 30
 	require.Equal(t, time.Second, woken.Sub(now), "the monotonic clock")
-	require.Equal(t, 2*time.Second, c.left(woken))
+	require.Equal(t, 2*time.Second, c.remaining(woken))
 	setBack := now.Round(0).Add(-time.Hour)
 	c.heard = now.Round(0)
-	require.Greater(t, c.left(setBack), 10*time.Second-1)
+	require.Greater(t, c.remaining(setBack), 10*time.Second-1)
 }
 
 // What a follower answers by itself does not help a holder that depends on the leader.

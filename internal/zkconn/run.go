@@ -86,7 +86,7 @@ func (c *Client) open(n int64) (*tenure, error) {
 	t.events = events
 	t.Go(t.heartbeats)
 	if !t.ahead() {
-		t.Go(t.prove)
+		t.Go(t.compare)
 	}
 	return t, nil
 }

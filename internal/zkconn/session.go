@@ -13,7 +13,7 @@ import (
 )
 
 // session is one ZooKeeper session, as all its connections know it: what the servers have granted, the proof
-// that it is alive, its watches, and its end.
+// that it is alive, its watches, and its end. It is only embedded in Epoch.
 type session struct {
 	*shared
 	leaseClock
@@ -29,10 +29,9 @@ type session struct {
 	xids   atomic.Uint32 // of our own requests, over all connections: see wire.expect
 	narrow atomic.Bool   // a connection was cut because it did not take a small request at once: see writeLimit
 
-	compared atomic.Bool       // its servers have shown that they have lost no transactions: see prove
-	lose     func(cause error) // ends the epoch
+	compared atomic.Bool       // its servers have shown that they have lost no transactions: see compare
+	lose     func(cause error) // ends the epoch: tenure.end
 
-	over chan struct{} // closed when the session has ended or can no longer be proved alive
 	told chan struct{} // closed when all hooks of OnLost have returned
 
 	// alive ends when the epoch must have no connection any more: from then on the client library must not dial.
@@ -53,7 +52,7 @@ func (s *session) begin(of *shared, number int64) {
 	s.over, s.told, s.onLost = make(chan struct{}), make(chan struct{}), make(map[*LossHook]struct{})
 	s.alive, s.dead = context.WithCancel(context.Background())
 	s.sendBuffer.settled = make(chan struct{})
-	s.wanted, s.ended = make(chan struct{}, 1), s.over
+	s.wanted = make(chan struct{}, 1)
 }
 
 // Number counts the epochs of a client from 1.

@@ -120,15 +120,15 @@ func (w *wire) expect(r *sentRequest) (xid int32, ok bool) {
 			break
 		}
 	}
-	w.await(xid, r)
+	w.noteSent(xid, r)
 	if !r.beat {
 		w.order = append(w.order, xid)
 	}
 	return xid, true
 }
 
-// await notes a request that is about to be sent. mu is held.
-func (w *wire) await(xid int32, r *sentRequest) {
+// noteSent notes a request that is about to be sent. mu is held.
+func (w *wire) noteSent(xid int32, r *sentRequest) {
 	w.sent[xid] = r
 	w.asked = append(w.asked, r)
 }
