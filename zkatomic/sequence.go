@@ -14,7 +14,7 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Sequence gives numbers, each once: 1, 2, 3 and so on. It is safe for use by many goroutines.
+// Sequence gives numbers, each once: 1, 2, 3 and so on.
 //
 // A Next that begins after another Next of the same object has returned has a greater number; with blocks of 1, the
 // default, also if the other was in another process. Numbers are lost when a process ends before it has used up its block,

@@ -27,7 +27,7 @@ import (
 // A party exists only while it waits: nothing notices its death between two steps. So give Await a context that ends. A
 // zkphaser.Phaser and [DoubleBarrier.Leave] do not wait for the dead.
 //
-// Each call of Await is a party of its own. A Barrier is safe for use by many goroutines.
+// Each call of Await is a party of its own.
 type Barrier struct {
 	path    string
 	parties int

@@ -43,7 +43,7 @@ type Record struct {
 	Err       string       // the error of the run; empty if it succeeded, or has not ended
 }
 
-// Cron is the schedule of one process. All Crons with the same path are one. It is safe for use by many goroutines.
+// Cron is the schedule of one process. All Crons with the same path are one.
 type Cron struct {
 	at    *session.Access
 	root  record.Terms[struct{}]

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Hold is a hold that this process has open. It outlives the ZooKeeper session: in the next one the process opens it again. If
-// another process of the owner has resumed it meanwhile, this Hold is lost. It is safe for use by many goroutines.
+// Hold is a hold that this process has open. It outlives the ZooKeeper session: in the next one the process opens it
+// again. If another process of the owner has resumed it meanwhile, this Hold is lost.
 type Hold struct {
 	m      *Mutex
 	id     string

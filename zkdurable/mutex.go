@@ -19,8 +19,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Mutex is held by a named owner, not by a session. Callers with the same name are the same owner. A hold lasts until its owner
-// unlocks it, or another process breaks it. It is safe for use by many goroutines.
+// Mutex is held by a named owner, not by a session. Callers with the same name are the same owner. A hold lasts until
+// its owner unlocks it, or another process breaks it.
 type Mutex struct {
 	at    *session.Access
 	q     *queue.Queue

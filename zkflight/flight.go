@@ -17,8 +17,8 @@ import (
 )
 
 // Flight suppresses duplicate calls in a cluster, like golang.org/x/sync/singleflight.Group. All Flights with the same
-// path are one, and must use the same T, which is sent as JSON. A Flight is safe for use by many goroutines. Those of
-// one process should share one Flight: then they are one contender on the servers.
+// path are one, and must use the same T, which is sent as JSON. The goroutines of one process should share one Flight: then
+// they are one contender on the servers.
 type Flight[T any] struct {
 	opts []zksync.Option
 	at   *session.Access

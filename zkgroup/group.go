@@ -21,7 +21,7 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Group is a set of processes that know of each other. It is safe for use by many goroutines.
+// Group is a set of processes that know of each other.
 type Group struct {
 	at    *session.Access
 	opts  []zksync.Option // of the locks of items

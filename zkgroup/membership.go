@@ -16,7 +16,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Membership is this process in a group. It is safe for use by many goroutines.
+// Membership is this process in a group.
 type Membership struct {
 	g  *Group
 	id string

@@ -14,9 +14,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Gate is open or closed. All Gates with the same path are one. A gate that was never closed is open. It stays closed when
-// the process that closed it ends. For example, batch jobs may wait at it while a database is moved. It is safe for use by
-// many goroutines.
+// Gate is open or closed. All Gates with the same path are one. A gate that was never closed is open. It stays closed
+// when the process that closed it ends. For example, batch jobs may wait at it while a database is moved.
 type Gate struct {
 	at *session.Access
 }

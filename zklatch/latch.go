@@ -22,7 +22,7 @@ import (
 
 // Latch opens when a number of events has been counted, in any processes, and stays open: java.util.concurrent's
 // CountDownLatch for many machines. It cannot be closed again: use a new path, and remove the old one with everything
-// below it; that does not open it. It is safe for use by many goroutines.
+// below it; that does not open it.
 //
 // An event costs one request, the last one two. A wait costs two. An object that has found the latch open sends no more
 // requests. The first use of a path costs a few more, to create it.

@@ -12,8 +12,8 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Cache is a copy of a map in the memory of this process, which follows the map until Close. Load, Len, All and Age make no
-// requests and do not block. It is safe for use by many goroutines.
+// Cache is a copy of a map in the memory of this process, which follows the map until Close. Load, Len, All and Age
+// make no requests and do not block.
 //
 // The copy lags a little behind the servers, and need not show what this process has just stored. Without a connection it
 // stays as it is, and Age grows. Values are decoded once and shared: do not change what they point to.

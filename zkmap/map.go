@@ -14,7 +14,7 @@ import (
 )
 
 // Map is a map that many processes share. Its methods are those of sync.Map, with a context and an error, and some of
-// java.util.concurrent's ConcurrentMap. It is safe for use by many goroutines.
+// java.util.concurrent's ConcurrentMap.
 //
 // The error is zksync.ErrMisuse if a key or a value cannot be encoded or does not fit into a request, and zksync.ErrBroken if
 // nodes of the map were removed externally. If the data of an entry cannot be decoded, the error names its node.

@@ -24,13 +24,14 @@ type Change[K comparable, V any] struct {
 	Value V
 }
 
-// Watch is a loop over the changes of the map. It begins with what is there, as a Put for each key. Applied in order, the
-// changes give the state on the servers, through disconnects and lost sessions. If a key changes again before
-// its change was read, only its last state comes. Changes of different keys may come in another order than they were made.
+// Watch is a loop over the changes of the map. It begins with the present entries, as a Put for each key. Applied
+// in order, the changes give the state on the servers, through disconnects and lost sessions. If a key changes
+// again before its change was read, only its last state comes. Changes of different keys may come in another
+// order.
 //
-// The loop ends with ctx, whose error comes last. An entry that cannot be decoded is an error that names its node, and the loop
-// goes on. It costs a request for each key at the beginning and after a lost connection, then one for each change, and two for a
-// removal; twice that with servers before 3.6.
+// The loop ends with ctx, whose error comes last. For an entry that cannot be decoded it yields an error that
+// names the node, and goes on. Each key costs a request at the beginning and after a lost connection, each change
+// one, each removal two; twice that before server 3.6.
 func (m *Map[K, V]) Watch(ctx context.Context) iter.Seq2[Change[K, V], error] {
 	return func(yield func(Change[K, V], error) bool) {
 		for ev, err := range m.made().t.Follow(ctx, "watch") {

@@ -16,8 +16,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Once is a function that runs once in the cluster. All Onces with the same path are one. It is safe for use by many
-// goroutines.
+// Once is a function that runs once in the cluster. All Onces with the same path are one.
 type Once struct {
 	m  *zksync.Mutex // held while the function runs
 	at *session.Access

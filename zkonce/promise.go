@@ -20,7 +20,7 @@ import (
 
 // Promise is a value that comes later: java.util.concurrent's CompletableFuture without callbacks. One call in the
 // cluster gives it, or says that it will not come; all waiters get it. Nothing takes the place of a process that dies:
-// wait with a deadline. It is safe for use by many goroutines.
+// wait with a deadline.
 type Promise[T any] struct {
 	at    *session.Access
 	terms record.Terms[fate]

@@ -19,7 +19,7 @@ import (
 )
 
 // Phaser is java.util.concurrent's Phaser for many machines: a barrier for phase after phase, whose parties may
-// change. All Phasers with the same path are one. It is safe for use by many goroutines.
+// change. All Phasers with the same path are one.
 //
 // Phases count from 0; after 2147483647 comes 0 again. A phaser that has terminated stays so: its phase is negative, the last
 // one plus math.MinInt32, no call waits, and no party is registered. So give each run of a job a path of its own.

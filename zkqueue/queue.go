@@ -13,13 +13,14 @@ import (
 )
 
 // Queue is java.util.concurrent's BlockingQueue, DelayQueue and PriorityBlockingQueue for many machines, with
-// acknowledgement. Elements outlive the processes that put them, and restarts of the servers. It is safe for use by many
-// goroutines. Use one Queue for each path in a process: it remembers what it has read.
+// acknowledgement. Elements outlive the processes that put them, and restarts of the servers. Use one Queue for
+// each path in a process: it remembers what it has read.
 //
-// Smaller priorities go first; elements of equal priority keep the order of their Puts. An element that was received and not
-// acknowledged comes again at its place after a Nack, or when the session of its consumer has ended. Each element is
-// acknowledged or taken at most once. Values are JSON, unless zksync.WithCodec says otherwise. An element that cannot be
-// decoded is removed by the Take, Receive or Drain that meets it, which returns an error that names the node.
+// Smaller priorities go first; elements of equal priority keep the order of their Puts. An element that was
+// received and not acknowledged returns at its place after a Nack, or when its consumer's session has ended. Each
+// element is acknowledged or taken at most once. Values are JSON, unless zksync.WithCodec says otherwise. The
+// Take, Receive or Drain that meets an element which cannot be decoded removes it, and returns an error that names
+// the node.
 type Queue[T any] struct {
 	at       *session.Access
 	raw      *elements.Queue // of encoded values

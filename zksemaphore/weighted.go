@@ -27,8 +27,7 @@ import (
 // hold of Acquire keeps no goroutine out.
 //
 // It has two forms, which may be mixed. Acquire, TryAcquire and Release are those of x/sync. AcquireLease and
-// TryAcquireLease return a [zksync.Lease] that reports a loss, and Do passes one to its function. It is safe for use by
-// many goroutines.
+// TryAcquireLease return a [zksync.Lease] that reports a loss, and Do passes one to its function.
 type Weighted struct {
 	path   string
 	s      *session.Session

@@ -8,11 +8,11 @@ import "github.com/go-menagerie/menagerie/internal/node"
 //
 // Have your storage refuse a smaller token than the greatest that it has seen. Then not even a paused holder can
 // write late. [Fence] does that inside a process. In SQL it is one condition, with the token in a column of 25
-// characters that starts as the zero token:
+// characters:
 //
 //	UPDATE accounts SET balance = $2, token = $1 WHERE id = $3 AND token <= $1
 //
-// If no row was updated, the token is stale. Texts sort like their tokens.
+// If no row was updated, the token is stale.
 type Token struct {
 	// Zxid is the creation zxid of the granted node. It grows for the life of the ensemble; sequence numbers do not.
 	Zxid int64

@@ -20,9 +20,9 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Kept is an ephemeral node of this process that is made again in every session, and when another program has removed or
-// changed it: Curator's PersistentNode. While another session has an ephemeral node at the path, it waits. A node there
-// that is not ephemeral ends it with zksync.ErrMisuse. It is safe for use by many goroutines. docs/watch.md has more.
+// Kept is an ephemeral node of this process that is made again in every session, and when another program has removed
+// or changed it: Curator's PersistentNode. While another session has an ephemeral node at the path, it waits. A node
+// there that is not ephemeral ends it with zksync.ErrMisuse. docs/watch.md has more.
 type Kept struct {
 	at   *session.Access
 	node string // the path on the servers

@@ -40,8 +40,7 @@ type Event struct {
 }
 
 // Tree is a copy in memory of a node and everything below it, which is kept up to date: Curator's TreeCache. The node
-// need not exist. The copy leaves out nodes that the session may not read. It is safe for use by many goroutines.
-// docs/watch.md has more, and the requests.
+// need not exist. The copy leaves out nodes that the session may not read. docs/watch.md has more, and the requests.
 type Tree struct {
 	at    *session.Access
 	cache *follow.Cache
