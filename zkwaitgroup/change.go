@@ -323,8 +323,9 @@ func (c *change) wasMade(by string, t *tally, round int64) bool {
 		return t.N == c.now.N
 	case c.creates(), c.now.N > c.old.N: // an Add: its members would keep the round from being over
 		return false
-	case round != 0 && round == c.round: // only its own WaitGroup removes it
-		return c.removes()
+	case round != 0 && round == c.round:
+		// Its own WaitGroup removed it: no other process does while members live, but before more were added.
+		return c.own != nil
 	case c.own == nil: // a record from which others took stays until the round is over; then the change does not matter any more
 		return true
 	}

@@ -17,7 +17,10 @@ import (
 type server struct {
 	p       *change
 	rec     *tally
-	lives   bool
+	lives   bool // it has a node in alive
+	died    bool
+	others  bool // a member of another record lives
+	removed bool // the record, before the round
 	round   int64
 	applied bool
 	refused error
@@ -54,11 +57,21 @@ var steps = map[string]func(s *server) bool{
 		return true
 	},
 	"its owner is done": func(s *server) bool {
-		if s.p.own != nil || s.rec == nil || s.rec.left() == 0 { // we are the owner, and have one change under way
+		if s.p.own != nil || s.died || s.rec == nil || s.rec.left() == 0 { // we are the owner, and have one change under way
 			return false
 		}
 		r := *s.rec
 		r.N--
+		s.write(r, true)
+		return true
+	},
+	"its owner adds": func(s *server) bool {
+		if s.p.own != nil || s.rec == nil || s.round != 1 || s.died { // as above
+			return false
+		}
+		r := *s.rec
+		r.N++
+		s.lives = true
 		s.write(r, true)
 		return true
 	},
@@ -67,17 +80,34 @@ var steps = map[string]func(s *server) bool{
 			return false
 		}
 		was := s.lives
-		s.lives = false
+		s.lives, s.died = false, true
 		return was
 	},
+	"its record is removed before the round": func(s *server) bool { // by the process that claimed the removal
+		if s.rec == nil || s.lives || s.others {
+			return false
+		}
+		s.rec, s.removed = nil, true
+		return true
+	},
 	"the round ends": func(s *server) bool {
-		if s.round == 0 || s.lives || s.round == 2 {
+		if s.round == 0 || s.lives || s.others || s.round == 2 {
 			return false
 		}
 		s.rec, s.round = nil, 0
 		return true
 	},
-	"a round begins": func(s *server) bool { was := s.round; s.round = 2; return was == 0 },
+	"another member is added":  func(s *server) bool { was := s.others; s.others = s.round == 1; return s.others && !was },
+	"the other member is done": func(s *server) bool { was := s.others; s.others = false; return was },
+	"a round begins":           func(s *server) bool { was := s.round; s.round = 2; return was == 0 },
+}
+
+// seen is the round that WaitGroup.look reports.
+func (s *server) seen() int64 {
+	if s.rec == nil && s.round == 1 && !s.others {
+		return 0
+	}
+	return s.round
 }
 
 // write writes the record as everybody does.
@@ -110,15 +140,19 @@ func TestALookShowsWhetherAChangeWasMade(t *testing.T) {
 			if heard {
 				s.p.refused = s.refused
 			}
-			made := s.p.wasMade("we", s.rec, s.round)
+			made := s.p.wasMade("we", s.rec, s.seen())
 			played++
 			d := s.p
-			over := s.rec == nil && s.round != s.p.round
-			certain := heard && d.own != nil && (record.RefusedAt(s.refused, 0, zk.ErrNoNode) || s.round != 0 && errors.Is(s.refused, zk.ErrNoNode))
+			over := s.rec == nil && (s.removed || s.seen() != s.p.round)
+			certain := heard && d.own != nil && (record.RefusedAt(s.refused, 0, zk.ErrNoNode) || s.round == 2 && errors.Is(s.refused, zk.ErrNoNode))
 			forNobody := made && !certain && d.now.left() < d.old.left()
-			early := !made && d.now.left() > d.old.left()
+			// A removal of many records that goes on while members are added hides who removed the record.
+			early := !made && s.removed && s.others && d.own == nil || !made && d.now.left() > d.old.left()
 			if over && s.applied != made && (forNobody || early) {
 				vague++
+				continue
+			}
+			if s.applied == made {
 				continue
 			}
 			require.Equal(t, s.applied, made, "%+v: %v, then asked for %+v, heard %v", *d.old, path, d.now, s.p.refused)
@@ -137,7 +171,7 @@ func TestALookShowsWhetherAChangeWasMade(t *testing.T) {
 		}
 	}
 	t.Logf("%d looks, %d of which are exceptions", played, vague)
-	require.Less(t, vague, played*3/5)
+	require.Less(t, vague, played/2)
 }
 
 // newServer has a record of n members of which another one took some, and a change.

@@ -127,7 +127,8 @@ func (g *WaitGroup) listed(ctx context.Context, e *zkconn.Epoch, dir string) ([]
 	return names, *stat, nil
 }
 
-// look reads a record, and then who is alive, after the server has caught up with the leader.
+// look reads a record, and then who is alive, after the server has caught up with the leader. round is 0 if the record is
+// gone and the round is over.
 func (g *WaitGroup) look(ctx context.Context, e *zkconn.Epoch, id string) (t *tally, alive []string, round int64, err error) {
 	if err = record.Synced(ctx, e, g.base()); err == nil {
 		t, err = g.read(ctx, e, id)
@@ -141,7 +142,10 @@ func (g *WaitGroup) look(ctx context.Context, e *zkconn.Epoch, id string) (t *ta
 			err = errRemoved
 		}
 	}
-	return t, alive, stat.Czxid, err
+	if round = stat.Czxid; t == nil && len(alive) == 0 { // perhaps another process is removing the round, and not done yet
+		round = 0
+	}
+	return t, alive, round, err
 }
 
 // list is Members, as part of the method op.

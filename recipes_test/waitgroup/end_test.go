@@ -185,3 +185,39 @@ func TestADoneEndsARoundWhoseRemovalWasGivenUp(t *testing.T) {
 		v.NothingLeft(proving.GroupPath, "dead")
 	})
 }
+
+// The last Done of a round with many records gets no answer, and looks for its record while another process removes the round
+// and has removed that record already.
+func TestADoneWithoutAnAnswerIsKnownWhileItsRoundIsRemoved(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		adds, taker, waiter := proving.Calm(v), proving.Calm(v), proving.Calm(v)
+		for i, gone := 0, false; !gone; i++ { // the records are removed in any order
+			path := fmt.Sprintf("/far%d", i)
+			records := path + "/round/members"
+			for range 40 {
+				zkwaitgroup.New(adds, path).Add(1)
+			}
+			takes := zkwaitgroup.New(taker, path)
+			for range 39 {
+				takes.Done()
+			}
+			record := records + "/" + v.Server.Children(path + "/round/alive")[0]
+			w := proving.Waits(t.Context(), zkwaitgroup.New(waiter, path).WaitContext)
+			v.Quiet()
+			v.Server.Intercept(zktest.On(zktest.Multi, records+"/*").Of(taker.ID()).LoseReply().Times(1))
+			looks := v.Server.Intercept(zktest.On(zktest.Sync, path).Of(taker.ID()).Hold().Nth(2))             // after the answer is lost
+			removes := v.Server.Intercept(zktest.On(zktest.Multi, records+"/*").Of(waiter.ID()).Hold().Nth(4)) // the last, after the claim
+			done := proving.Waits(t.Context(), takes.DoneContext)
+			time.Sleep(time.Second)
+			require.True(t, v.Exists(records))
+			gone = !v.Exists(record)
+			looks.Remove()
+			time.Sleep(100 * time.Millisecond)
+			removes.Remove()
+			<-done.Done
+			require.NoError(t, done.Err)
+			<-w.Done
+			require.NoError(t, w.Err)
+		}
+	})
+}
