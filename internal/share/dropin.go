@@ -106,7 +106,7 @@ func (c *Cohort) TryDropIn() (l *lease.Lease, ok bool) {
 	}
 	ok = c.side.at.Session.Briefly(func(ctx context.Context) (err error) {
 		l, err = c.Try(ctx, true)
-		return err
+		return c.side.at.Named("try-lock", err)
 	})
 	return l, ok
 }
