@@ -324,7 +324,8 @@ func (c *change) wasMade(by string, t *tally, round int64) bool {
 	case c.creates(), c.now.N > c.old.N: // an Add: its members would keep the round from being over
 		return false
 	case round != 0 && round == c.round:
-		// Its own WaitGroup removed it: no other process does while members live, but before more were added.
+		// Only its own WaitGroup removes it while members live. Another process may have removed it before more members
+		// were added; then a Done of our own record was applied, or does not matter any more.
 		return c.own != nil
 	case c.own == nil: // a record from which others took stays until the round is over; then the change does not matter any more
 		return true
