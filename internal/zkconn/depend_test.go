@@ -71,17 +71,22 @@ func serveAfter(conn net.Conn, leader time.Duration) {
 		at    time.Time
 		reply []byte
 	}
-	line := make(chan due, 1000)
+	line, ended := make(chan due, 1000), make(chan struct{})
 	go func() {
 		defer conn.Close()
 		for next := range line {
-			time.Sleep(time.Until(next.at))
+			select {
+			case <-time.After(time.Until(next.at)):
+			case <-ended: // by Close, which does not wait for answers
+				return
+			}
 			if write(conn, next.reply) != nil {
 				return
 			}
 		}
 	}()
 	go func() {
+		defer close(ended)
 		defer close(line)
 		for {
 			b, err := readFrame(conn, maxFrame)
