@@ -29,7 +29,7 @@ func (o *Once) State(ctx context.Context) (State, error) {
 			st.State, st.Detail = "running", strings.Replace(q.Detail, "held", "run", 1)
 			st.Entries = q.Entries
 		}
-		if r.Base != nil {
+		if r.Base != nil || st.State == "running" { // the node may be made between the two reads
 			st.Detail += " (or a directory with a lock of that name)"
 		}
 		return st
