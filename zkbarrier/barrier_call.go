@@ -243,7 +243,7 @@ func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch, r *node.Refu
 		return nil, err
 	}
 	if r.Index == 1 && now == c.st { // the directory of an open generation was deleted externally
-		_, err := node.Apply(ctx, e, &zk.CreateRequest{Path: c.b.dir(now.Generation), Acl: c.b.at.ACL()})
+		_, err := node.RepeatTransaction(ctx, e, &zk.CreateRequest{Path: c.b.dir(now.Generation), Acl: c.b.at.ACL()})
 		if err != nil && !record.Conflict(err) {
 			return nil, err
 		}

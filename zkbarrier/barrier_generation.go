@@ -174,7 +174,7 @@ func (b *Barrier) end(ctx context.Context, e *zkconn.Epoch, from, to barrierStat
 		ops = append(ops, &zk.CreateRequest{Path: b.dir(g + 1), Acl: b.at.ACL()}, &zk.CreateRequest{Path: b.open(g + 1), Acl: b.at.ACL()})
 	}
 	for {
-		_, err = node.Apply(ctx, e, ops...)
+		_, err = node.RepeatTransaction(ctx, e, ops...)
 		var txn *zkconn.TxnError
 		if !errors.As(err, &txn) || txn.Index < 0 || txn.Index >= len(ops) {
 			break

@@ -59,7 +59,7 @@ func (b *DoubleBarrier) remove(s *participant) (done <-chan struct{}) {
 	e, at, ops, left := s.epoch, s.node, b.departure(s), make(chan struct{})
 	if !e.Go(func() {
 		defer close(left)
-		_, _ = node.Apply(context.Background(), e, ops...) // if the servers refuse it, the node goes without
+		_, _ = node.RepeatTransaction(context.Background(), e, ops...) // if the servers refuse it, the node goes without
 	}) {
 		close(left) // the session is being ended, and the node with it
 	}
@@ -255,7 +255,7 @@ func (b *DoubleBarrier) outside(ctx context.Context, e *zkconn.Epoch, turn *gate
 		// The directory was the same before and after the last wait. So its round was open all the time, and yet its
 		// mark was gone: the mark was removed externally.
 		if dir.Czxid == last {
-			_, err := node.Apply(ctx, e, &zk.CreateRequest{Path: b.opened(last), Acl: b.at.ACL()})
+			_, err := node.RepeatTransaction(ctx, e, &zk.CreateRequest{Path: b.opened(last), Acl: b.at.ACL()})
 			if err != nil && !record.Conflict(err) {
 				return err
 			}

@@ -120,7 +120,7 @@ func (b *DoubleBarrier) departure(s *participant) []any {
 // depart removes the node of s, whether or not its session is the present one. The last party to leave ends the
 // round. With over no wait for the end of the round is needed.
 func (b *DoubleBarrier) depart(ctx context.Context, e *zkconn.Epoch, s *participant) (over bool, err error) {
-	res, err := node.Apply(ctx, e, b.departure(s)...)
+	res, err := node.RepeatTransaction(ctx, e, b.departure(s)...)
 	gone := record.RefusedAt(err, 0, zk.ErrNoNode)
 	if err != nil && !gone {
 		return false, err

@@ -64,7 +64,7 @@ func (b *DoubleBarrier) learn(ctx context.Context, e *zkconn.Epoch) (dir *zk.Sta
 			return nil, false, err
 		}
 		// Its parents are not created: the base node, if it was removed, must get its terms again.
-		_, err = node.Apply(ctx, e, &zk.CreateRequest{Path: b.parties(), Acl: b.at.ACL()})
+		_, err = node.RepeatTransaction(ctx, e, &zk.CreateRequest{Path: b.parties(), Acl: b.at.ACL()})
 		if err != nil && !record.Conflict(err) {
 			return nil, false, err
 		}
@@ -88,7 +88,7 @@ func (b *DoubleBarrier) open(ctx context.Context, e *zkconn.Epoch, s *participan
 		&zk.CreateRequest{Path: b.opened(s.round), Data: openMark(s.quit), Acl: b.at.ACL()},
 	}
 	for {
-		_, err := node.Apply(ctx, e, ops...)
+		_, err := node.RepeatTransaction(ctx, e, ops...)
 		switch {
 		case record.RefusedAt(err, 0, zk.ErrNoNode):
 			return node.ErrAgain
@@ -116,7 +116,7 @@ func (b *DoubleBarrier) over(ctx context.Context, e *zkconn.Epoch, dir *zk.Stat)
 			died, end = m.Died, &zk.SetDataRequest{Path: mark, Data: record.Encode(m), Version: -1}
 		}
 	}
-	_, err = node.Apply(ctx, e,
+	_, err = node.RepeatTransaction(ctx, e,
 		// The servers refuse the first deletion while a party is in the directory, and
 		// the last operation if the round is not open.
 		&zk.DeleteRequest{Path: b.parties(), Version: -1},

@@ -145,7 +145,7 @@ func (s *shift) set(ctx context.Context, to run, checks ...any) error {
 	data, at := record.Encode(to), len(checks)
 	for pace := (node.Pace{}); ; {
 		sent := s.cron.clock.wall()
-		res, err := s.lease.GuardWithin(ctx, append(checks[:at:at], &zk.SetDataRequest{Path: s.node + recordName, Data: data, Version: s.version}))
+		res, err := s.lease.GuardBare(ctx, append(checks[:at:at], &zk.SetDataRequest{Path: s.node + recordName, Data: data, Version: s.version}))
 		switch {
 		case err == nil:
 			s.record, s.version = to, zkconn.NextVersion(s.version)

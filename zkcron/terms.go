@@ -21,9 +21,9 @@ func (r *runner) succeed(ctx context.Context, e *zkconn.Epoch, v record.Version[
 	dir := r.terms.Base + queueName
 	set := &zk.SetDataRequest{Path: r.terms.Base, Data: record.Encode(r.wants), Version: v.Number}
 	queue := &zk.CreateRequest{Path: dir, Acl: r.cron.at.ACL()}
-	_, err := node.Apply(ctx, e, set, &zk.DeleteRequest{Path: dir, Version: -1}, queue)
+	_, err := node.RepeatTransaction(ctx, e, set, &zk.DeleteRequest{Path: dir, Version: -1}, queue)
 	if record.RefusedAt(err, 1, zk.ErrNoNode) { // another program has removed it
-		_, err = node.Apply(ctx, e, set, queue)
+		_, err = node.RepeatTransaction(ctx, e, set, queue)
 	}
 	switch {
 	case record.RefusedAt(err, 1, zk.ErrNotEmpty):
@@ -71,7 +71,7 @@ func (r *runner) supersede(ctx context.Context, e *zkconn.Epoch, v record.Versio
 	} else if !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}
-	if _, err = node.Apply(ctx, e, ops...); record.Conflict(err) {
+	if _, err = node.RepeatTransaction(ctx, e, ops...); record.Conflict(err) {
 		return nil
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/writers"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
@@ -198,7 +199,7 @@ func (a *acquisition) grant(ctx context.Context, t *queue.Ticket, v record.Versi
 	default:
 		t.SetReplacing(false)
 	}
-	if record.RefusedAt(err, 0, zk.ErrNoNode) || err == zk.ErrNoNode {
+	if record.RefusedAt(err, 0, zk.ErrNoNode) || err == writers.ErrNoDir {
 		return errTurn // the entry, or the whole record
 	}
 	return err

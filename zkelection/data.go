@@ -103,7 +103,7 @@ func (e *Election) setOnce(ctx context.Context, l *lease.Lease, data, sent []byt
 	if size := len(next) + record.ACLSize(e.at.ACL()) + len(p.Node) + spare; size > record.MaxTransaction {
 		return nil, fmt.Errorf("%w: %d bytes do not fit into a node", errs.ErrMisuse, len(data))
 	}
-	_, err = l.GuardWithin(ctx, []any{&zk.SetDataRequest{Path: e.at.Local(p.Node), Data: next, Version: st.Version}})
+	_, err = l.GuardBare(ctx, []any{&zk.SetDataRequest{Path: e.at.Local(p.Node), Data: next, Version: st.Version}})
 	return next, err
 }
 

@@ -121,7 +121,7 @@ func (e *Election) Run(ctx context.Context, f func(ctx context.Context, l *zksyn
 		l := (*lease.Lease)(led)
 		// One request: the connection may have been lost since the grant, and
 		// nobody knows yet. It waits for a connection at most until the lease ends.
-		_, err = l.GuardWithin(ctx, nil)
+		_, err = l.GuardBare(ctx, nil)
 		if ctx.Err() != nil {
 			_ = l.UnlockWithin(ctx)
 			return e.wrap("campaign", errs.OfContext(ctx))

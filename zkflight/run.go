@@ -212,7 +212,7 @@ func (c *call[T]) give(held *lease.Lease, data []byte, st *zk.Stat) (shared bool
 // nodes. Other processes wait for the result, too, so the write does not end with the caller's context.
 func insist(held *lease.Lease, ops ...any) (res []zk.MultiResponse, err error) {
 	for pace := (node.Pace{}); ; {
-		res, err = held.GuardWithin(context.Background(), ops)
+		res, err = held.GuardBare(context.Background(), ops)
 		if err == nil || !zksync.Ambiguous(err) {
 			break
 		}

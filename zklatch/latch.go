@@ -156,7 +156,7 @@ func (l *Latch) count(ctx context.Context, e *zkconn.Epoch, event string) (n int
 		flags = zk.FlagEphemeral
 	}
 	path := l.counts() + "/" + event
-	res, err := node.Apply(ctx, e,
+	res, err := node.RepeatTransaction(ctx, e,
 		&zk.CheckVersionRequest{Path: l.closed(), Version: -1},
 		&zk.CreateRequest{Path: path, Data: l.at.Owner(), Acl: l.at.ACL(), Flags: flags},
 		&zk.SetDataRequest{Path: l.counts(), Version: -1}) // its Stat shows how many events there are
@@ -195,7 +195,7 @@ func (l *Latch) counted(ctx context.Context, e *zkconn.Epoch) (int, error) {
 func (l *Latch) open(ctx context.Context, e *zkconn.Epoch, event string) error {
 	version := int32(0) // of the base node, as long as no program has written to it
 	for pace := (node.Pace{Free: 2}); ; {
-		_, err := node.Apply(ctx, e,
+		_, err := node.RepeatTransaction(ctx, e,
 			// A node of the next latch has another name.
 			&zk.CheckVersionRequest{Path: l.counts() + "/" + event, Version: -1},
 			&zk.SetDataRequest{Path: l.terms.Base, Data: record.Encode(terms{l.total, true}), Version: version},

@@ -216,7 +216,7 @@ func (t *turn) settle(ctx context.Context, r *outcome) (*outcome, error) {
 
 // guarded makes a change under a lease, at most until ctx ends. Its errors have no operation and no path.
 func guarded(ctx context.Context, l *lease.Lease, op any) error {
-	_, err := l.GuardWithin(ctx, []any{op})
+	_, err := l.GuardBare(ctx, []any{op})
 	return closed(err)
 }
 

@@ -58,7 +58,7 @@ func (p *Phaser) turnTo(ctx context.Context, e *zkconn.Epoch, to state, ops ...a
 	}
 	transact := p.turn().Transact
 	if p.onAdvance != nil { // since the action began no party can be registered, and the call that has the turn waits for this
-		transact = node.Apply
+		transact = node.RepeatTransaction
 	}
 	_, err = transact(ctx, e, append(ops, &zk.DeleteRequest{Path: wait, Version: -1})...)
 	switch {

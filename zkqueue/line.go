@@ -19,7 +19,7 @@ type line struct {
 	free int // how often the first in line tries again without a pause
 }
 
-// run calls f until it returns another error than elements.ErrAgain: outside the line for some attempts, then as the first in
+// run calls f until it returns another error than elements.ErrChanged: outside the line for some attempts, then as the first in
 // the line. f must be safe if another call is the first as well: the node of the first may be removed externally.
 //
 // With patience, the call leaves the line after a while and begins again; the while doubles each time. That is for an f that
@@ -28,7 +28,7 @@ func (l line) run(c *elements.Call, attempts int, patience time.Duration, f func
 	for pace := (node.Pace{Free: 1}); ; patience *= 2 {
 		outside := node.Pace{Free: 2}
 		for range attempts {
-			if err := f(); !errors.Is(err, elements.ErrAgain) {
+			if err := f(); !errors.Is(err, elements.ErrChanged) {
 				return err
 			}
 			if err := outside.Rest(c, c.Epoch); err != nil {
@@ -66,7 +66,7 @@ func (l line) inTurn(c *elements.Call, t *queue.Ticket, f func() error) (err err
 		return zkconn.ErrOver // what the caller knows is of another session
 	}
 	for pace := (node.Pace{Free: l.free}); ; {
-		if err = f(); errors.Is(err, elements.ErrAgain) {
+		if err = f(); errors.Is(err, elements.ErrChanged) {
 			if t.Over() && c.Epoch.Cause() == nil {
 				err = errLine
 			} else if err = pace.Rest(c, c.Epoch); err == nil {
@@ -83,23 +83,23 @@ func (l line) inTurn(c *elements.Call, t *queue.Ticket, f func() error) (err err
 	return err
 }
 
-// next has f take the next element that is free, and waits for one if there is none. If f returns elements.ErrAgain, another
+// next has f take the next element that is free, and waits for one if there is none. If f returns elements.ErrChanged, another
 // call has the element.
 //
 // It does not stand in line while it finds elements. In line only the first call looks at the elements, so an idle queue makes
 // no requests, and an element wakes one consumer. The call that has just made the queue goes there at once: it is empty.
 func (q *Queue[T]) next(c *elements.Call, f func(elements.Content) error) error {
-	for line := c.Made; !line; {
+	for stand := c.Made; !stand; {
 		p, others, err := c.First()
 		if err == nil && p != nil {
 			if err = attempt(c, p, f); err == nil {
 				return nil
 			}
 		}
-		if err != nil && !errors.Is(err, elements.ErrAgain) {
+		if err != nil && !errors.Is(err, elements.ErrChanged) {
 			return err
 		}
-		line = others
+		stand = others
 	}
 	return q.takers.run(c, 0, 0, func() error { return q.await(c, f) })
 }
@@ -146,7 +146,7 @@ func (q *Queue[T]) attemptFrom(c *elements.Call, v *elements.View, p *elements.P
 	err := attempt(c, p, f)
 	if elements.Taken(err) {
 		if p, _, err = c.From(v, true); p == nil {
-			return cmp.Or(err, elements.ErrAgain)
+			return cmp.Or(err, elements.ErrChanged)
 		}
 		err = attempt(c, p, f)
 	}

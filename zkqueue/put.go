@@ -71,7 +71,7 @@ func (q *Queue[T]) put(ctx context.Context, op string, v T, p place) (done bool,
 			done, err = q.offer(c, d)
 		default:
 			err = q.add(c, d, nil)
-			for pace := (node.Pace{Free: 1}); errors.Is(err, elements.ErrAgain); err = q.add(c, d, nil) {
+			for pace := (node.Pace{Free: 1}); errors.Is(err, elements.ErrChanged); err = q.add(c, d, nil) {
 				if err := pace.Rest(c, c.Epoch); err != nil {
 					return err
 				}
@@ -123,7 +123,7 @@ func (q *Queue[T]) offer(c *elements.Call, d *elements.Draft) (done bool, err er
 			}
 			r.Beside(l)
 		}
-		if err = q.add(c, d, r); !errors.Is(err, elements.ErrAgain) {
+		if err = q.add(c, d, r); !errors.Is(err, elements.ErrChanged) {
 			return err == nil, err
 		}
 		refused++
@@ -158,14 +158,14 @@ func (q *Queue[T]) putInto(c *elements.Call, d *elements.Draft) error {
 		}
 	}
 	if r != nil && r.Taken < q.capacity {
-		if err := q.add(c, d, r); !errors.Is(err, elements.ErrAgain) {
+		if err := q.add(c, d, r); !errors.Is(err, elements.ErrChanged) {
 			return err
 		}
 	}
 	return q.putters.run(c, 0, 0, func() error { return q.roomFor(c, d) })
 }
 
-// roomFor is for the first in line: it waits until there is room, and puts the element. The error is elements.ErrAgain if
+// roomFor is for the first in line: it waits until there is room, and puts the element. The error is elements.ErrChanged if
 // another was put without waiting in line.
 func (q *Queue[T]) roomFor(c *elements.Call, d *elements.Draft) error {
 	changes := record.Hear(c.Epoch)

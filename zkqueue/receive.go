@@ -33,7 +33,7 @@ type Delivery[T any] struct {
 // a listing.
 func (q *Queue[T]) Receive(ctx context.Context) (*Delivery[T], error) {
 	d := &Delivery[T]{q: q.made()}
-	ctx, traced := lease.Trace(ctx, q.at, queue.KindLock)
+	ctx, end := lease.Trace(ctx, q.at, queue.KindLock)
 	var l *lease.Lease
 	err := q.raw.Run(ctx, "receive", func(c *elements.Call) error {
 		err := q.next(c, func(el elements.Content) error { return d.claimOf(c, el) })
@@ -42,7 +42,7 @@ func (q *Queue[T]) Receive(ctx context.Context) (*Delivery[T], error) {
 		}
 		return err
 	}, session.Joined)
-	if l, err = traced(l, err); err != nil {
+	if l, err = end(l, err); err != nil {
 		return nil, err
 	}
 	d.hold(l)
@@ -85,7 +85,7 @@ func (d *Delivery[T]) Ack(ctx context.Context) error { return d.end(ctx, "ack", 
 func (d *Delivery[T]) Nack(ctx context.Context) error { return d.end(ctx, "nack", false) }
 
 func (d *Delivery[T]) end(ctx context.Context, op string, ack bool) error {
-	err := d.begin(ctx, ack)
+	err := d.release(ctx, ack)
 	if err == nil {
 		t := d.lease.Ticket()
 		err = d.q.raw.End(ctx, t.Epoch, d.claim, ack, func() { t.End(queue.Replaced, 0) })
@@ -93,8 +93,8 @@ func (d *Delivery[T]) end(ctx context.Context, op string, ack bool) error {
 	return d.q.at.Named(op, err)
 }
 
-// begin ends the lease, if it has not ended: of several calls one does. From then on nothing else deletes the claim.
-func (d *Delivery[T]) begin(ctx context.Context, ack bool) error {
+// release ends the lease, if it has not ended: of several calls one does. From then on nothing else deletes the claim.
+func (d *Delivery[T]) release(ctx context.Context, ack bool) error {
 	l := d.lease
 	if err := l.Err(); err != nil {
 		return err

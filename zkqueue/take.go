@@ -162,7 +162,7 @@ func (q *Queue[T]) All(ctx context.Context) iter.Seq2[T, error] {
 			n := min(batch, len(rest))
 			var some []elements.Content
 			err = q.raw.Run(ctx, "all", func(c *elements.Call) (err error) {
-				if some, err = c.Read(rest[:n]...); errors.Is(err, elements.ErrAgain) {
+				if some, err = c.Read(rest[:n]...); errors.Is(err, elements.ErrChanged) {
 					err = nil
 				}
 				return err

@@ -12,6 +12,7 @@ import (
 )
 
 // object is what ls prints of one path: the State of a recipe, read from its JSON, or a plain node. Its names in JSON are part of the interface.
+// Fields of a State that it does not have are left out. Of a queue (also a semaphore, with its count) ls --json prints only the entries.
 type object struct {
 	Path   string `json:"path"`
 	Kind   string `json:"kind"`

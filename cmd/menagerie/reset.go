@@ -70,7 +70,7 @@ func (l *look) reset(ctx context.Context, path string) error {
 		if err != nil {
 			return err
 		}
-		_, err = znode.Apply(ctx, l.Epoch, ops...)
+		_, err = znode.RepeatTransaction(ctx, l.Epoch, ops...)
 		if !rec.Conflict(err) {
 			return err
 		}

@@ -83,8 +83,8 @@ func New(at *session.Access, kind string, empty bool) *Cell {
 		return c
 	}
 	c.base = at.Full(at.Path) + "/" + kind
-	c.gate = &gate.Gate{Node: c.base + "/open", ACL: at.ACL(), Turns: at.Queue("/"+kind+"/queue", queue.KindLock)}
-	c.gate.Turns.Base = c.base
+	c.gate = &gate.Gate{Node: c.base + "/open", ACL: at.ACL(), Line: at.Queue("/"+kind+"/queue", queue.KindLock)}
+	c.gate.Line.Base = c.base
 	c.terms.Base, c.terms.ACL, c.terms.Type = c.base, at.ACL(), kind
 	c.terms.First = func() (struct{}, []string) {
 		nodes := []string{c.writers(), c.gate.Node, c.Node()}

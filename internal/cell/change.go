@@ -137,7 +137,7 @@ func (c *Cell) confirm(ctx context.Context, e *zkconn.Epoch, s state) error {
 		}
 		return gate.ErrRefused
 	}
-	_, err := node.Apply(ctx, e, &zk.CheckVersionRequest{Path: c.Node(), Version: s.version})
+	_, err := node.RepeatTransaction(ctx, e, &zk.CheckVersionRequest{Path: c.Node(), Version: s.version})
 	if record.Conflict(err) {
 		return gate.ErrRefused
 	}

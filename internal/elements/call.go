@@ -8,30 +8,30 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// patience is how many views a call makes until it stands in line.
-const patience = 2
+// mostViews is how many views a call makes until it stands in line.
+const mostViews = 2
 
-// First returns the element to try next: of the object's view, or of a new one. A caller that gets one must call Tried. line
+// First returns the element to try next: of the object's view, or of a new one. A caller that gets one must call Tried. stand
 // says that the caller should stand in line: there is none, others wait, or others were quicker again and again. The error
-// ErrAgain says that the time that was asked for is too old by now.
-func (c *Call) First() (p *Pick, line bool, err error) {
-	if p, line = c.pop(); p != nil || line {
-		return p, line, nil
+// ErrChanged says that the time that was asked for is too old by now.
+func (c *Call) First() (p *Pick, stand bool, err error) {
+	if p, stand = c.pop(); p != nil || stand {
+		return p, stand, nil
 	}
 	done, err := c.alone()
 	if err != nil {
 		return nil, false, err
 	}
 	defer done()
-	if p, line = c.pop(); p != nil || line || c.listed == patience { // another goroutine has listed meanwhile
+	if p, stand = c.pop(); p != nil || stand || c.listed == mostViews { // another goroutine has listed meanwhile
 		return p, p == nil, nil
 	}
 	v, err := c.Look()
 	if err == nil {
-		line, err = c.waiters()
+		stand, err = c.waiters()
 	}
-	if err != nil || line {
-		return nil, line, err
+	if err != nil || stand {
+		return nil, stand, err
 	}
 	p, err = c.take(v, true)
 	return p, p == nil, err
@@ -51,11 +51,11 @@ func (c *Call) Any() (*Pick, error) {
 	if err != nil {
 		return nil, err
 	}
-	line, err := c.waiters()
+	stand, err := c.waiters()
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.take(v, !line)
+	p, err := c.take(v, !stand)
 	if p == nil && err == nil && len(v.ours) > 0 { // other goroutines of this object are after it, and may not get it
 		c.q.mu.Lock()
 		defer c.q.mu.Unlock()
@@ -70,9 +70,9 @@ func (c *Call) waiters() (bool, error) {
 	return there && takers.NumChildren > 0, err
 }
 
-// pop takes an element from the object's view. line says that it showed one at most, and later ones: then a new view will not
+// pop takes an element from the object's view. stand says that it showed one at most, and later ones: then a new view will not
 // show many more, and the first in line makes one anyway.
-func (c *Call) pop() (p *Pick, line bool) {
+func (c *Call) pop() (p *Pick, stand bool) {
 	q := c.q
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -22,7 +22,7 @@ type Content struct {
 	version int32 // counts its deliveries
 }
 
-// Read reads elements, all at once. If some are gone, or were claimed since the view was made, the error is ErrAgain, and all
+// Read reads elements, all at once. If some are gone, or were claimed since the view was made, the error is ErrChanged, and all
 // has the others.
 func (c *Call) Read(picks ...*Pick) (all []Content, err error) {
 	paths := make([]string, len(picks))
@@ -80,7 +80,7 @@ func (q *Queue) free(c Content) (ops []any) {
 	return ops
 }
 
-// Remove deletes elements of one view, all or none. The error is ErrAgain if one of them is claimed, or has changed.
+// Remove deletes elements of one view, all or none. The error is ErrChanged if one of them is claimed, or has changed.
 func (c *Call) Remove(all ...Content) error {
 	ops := c.q.unchanged(all[len(all)-1].Pick) // the last one has the highest priority
 	checks := len(ops)
@@ -109,7 +109,7 @@ type Claim struct {
 func (q *Queue) claimPath(name string) string { return q.dir("claims") + "/" + name }
 
 // Claim makes the claim of an element, in a goroutine that does not end with the call: so it is always known whether
-// there is a claim, and whose. If the call has ended, the claim is given up. The error is ErrAgain if
+// there is a claim, and whose. If the call has ended, the claim is given up. The error is ErrChanged if
 // another call has the element.
 func (c *Call) Claim(el Content) (Claim, error) {
 	made := Claim{Name: claimName(el.name, el.version+1), Attempt: el.version + 1, element: el.name}
@@ -183,7 +183,7 @@ func (q *Queue) Drop(c Claim, free bool) {
 }
 
 // End deletes a claim, and the element with it (ack), or writes that the element is free: see View. It goes on when ctx
-// has ended. ended is called once, with the outcome, when the request has one. If the claim was not
+// has ended. ended is called once, when the outcome of the request is known, also after End has returned. If the claim was not
 // there any more, the error is errs.ErrLost.
 func (q *Queue) End(ctx context.Context, e *zkconn.Epoch, c Claim, ack bool, ended func()) error {
 	path := q.claimPath(c.Name)
@@ -202,7 +202,7 @@ func (q *Queue) End(ctx context.Context, e *zkconn.Epoch, c Claim, ack bool, end
 	}
 	err := node.Outlive(ctx, e, func(ctx context.Context) error {
 		_, err := q.call(ctx, e, false).apply(ops...)
-		if record.Conflict(err) || errors.Is(err, ErrAgain) {
+		if record.Conflict(err) || errors.Is(err, ErrChanged) {
 			return errs.ErrLost
 		}
 		if err == nil && ack {

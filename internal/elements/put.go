@@ -42,7 +42,7 @@ func (c *Call) Due(d time.Duration) (int64, error) {
 }
 
 // Add puts an element. If before is not nil, it does so only if no other was put since, and after says how full
-// the queue is now; it is nil if that is not known. The error is ErrAgain if another was put, or if the servers
+// the queue is now; it is nil if that is not known. The error is ErrChanged if another was put, or if the servers
 // could not give a number to the element.
 func (c *Call) Add(d *Draft, before *Room) (after *Room, err error) {
 	q := c.q
@@ -69,7 +69,7 @@ func (c *Call) Add(d *Draft, before *Room) (after *Room, err error) {
 	switch {
 	case record.RefusedAt(err, 0, zk.ErrNodeExists), record.RefusedAt(err, last, zk.ErrBadVersion),
 		line >= 0 && record.RefusedAt(err, line, zk.ErrBadVersion):
-		err = ErrAgain
+		err = ErrChanged
 	case record.Conflict(err):
 		err = errRemoved
 	case err == nil && before != nil && len(res) > last && res[last].Stat != nil:

@@ -16,6 +16,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/share"
+	"github.com/go-menagerie/menagerie/internal/writers"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -110,15 +111,15 @@ func (q *Queue) Run(ctx context.Context, op string, f func(*Call) error, how ...
 	}, how...)
 }
 
-// apply makes a change once. If the nodes of the queue were not there, it makes them, and the error is ErrAgain.
+// apply makes a change once. If the nodes of the queue were not there, it makes them, and the error is ErrChanged.
 func (c *Call) apply(ops ...any) ([]zk.MultiResponse, error) {
 	// If the caller gives up while its request is under way, it gets the outcome if that comes soon.
 	ctx, cancel := node.Extend(c, node.Grace)
 	defer cancel()
 	res, err := c.q.at.Apply(ctx, c.Epoch, c.q.dir("writers"), ops...)
-	if err == zk.ErrNoNode { // not of an operation
+	if err == writers.ErrNoDir {
 		if _, err = c.q.terms.Latest(ctx, c.Epoch); err == nil {
-			err = ErrAgain
+			err = ErrChanged
 		}
 	}
 	return res, err
@@ -127,14 +128,14 @@ func (c *Call) apply(ops ...any) ([]zk.MultiResponse, error) {
 // errRemoved is the error when a queue has lost nodes that only an external removal deletes.
 var errRemoved = fmt.Errorf("%w: nodes of the queue were removed externally", errs.ErrBroken)
 
-// ErrAgain means that others have changed what was known: look again.
-var ErrAgain = errors.New("the queue has changed")
+// ErrChanged means that others have changed what was known: look again.
+var ErrChanged = errors.New("the queue has changed")
 
-// Reasons of ErrAgain.
+// Reasons of ErrChanged.
 var (
-	errGone  = fmt.Errorf("%w: an element is gone, or was claimed since it was listed", ErrAgain)
-	errTaken = fmt.Errorf("%w: an element was taken or claimed since it was read", ErrAgain)
-	errOrder = fmt.Errorf("%w: an element may go before those that are known", ErrAgain)
+	errGone  = fmt.Errorf("%w: an element is gone, or was claimed since it was listed", ErrChanged)
+	errTaken = fmt.Errorf("%w: an element was taken or claimed since it was read", ErrChanged)
+	errOrder = fmt.Errorf("%w: an element may go before those that are known", ErrChanged)
 )
 
 // Taken reports whether err says that another call has the element.

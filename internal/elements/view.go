@@ -31,7 +31,7 @@ type View struct {
 	lane  lane      // in a crowd
 	later []element // those that are not due yet, the last one first
 	busy  []element // those that are delivered
-	ours  []element // of the free ones, those that other goroutines of this object were after: see Search.share
+	ours  []element // of the free ones, those that other goroutines of this object were after: see Call.take
 
 	clock  *clock // nil if no element is delayed
 	until  time.Time
@@ -56,7 +56,7 @@ const Forever = time.Duration(math.MaxInt64)
 
 // Pop takes the first element that is due out of the view; in a crowd, if c is not nil, another one: see crowd. It returns nil if
 // there is none, and how long to wait until it looks again: until another one is due, but not for long, because clocks
-// may go at different speeds. The error is ErrAgain if the time is needed, and not known any more.
+// may go at different speeds. The error is ErrChanged if the time is needed, and not known any more.
 func (v *View) Pop(c *crowd) (p *Pick, next time.Duration, err error) {
 	if next, err = v.ripen(); err != nil {
 		return nil, 0, err
@@ -91,7 +91,7 @@ func (v *View) ripen() (next time.Duration, err error) {
 		el := v.later[len(v.later)-1]
 		now, known := v.clock.now(v.e)
 		if !known {
-			return 0, ErrAgain
+			return 0, ErrChanged
 		}
 		if el.due > now {
 			return until(el.due, now), nil

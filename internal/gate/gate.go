@@ -45,9 +45,9 @@ import (
 
 // Gate is a gate, as one object of a process uses it. It is safe for use by many goroutines.
 type Gate struct {
-	Node  string // exists while the gate is open
-	ACL   []zk.ACL
-	Turns *queue.Queue
+	Node string // exists while the gate is open
+	ACL  []zk.ACL
+	Line *queue.Queue
 
 	mu        sync.Mutex
 	contended bool // another process was in the queue when this one last entered it
@@ -156,7 +156,7 @@ func (g *Gate) wasContended() bool {
 // queue waits for the turn, and reports whether others were there. An object that found others in the queue queues at once the
 // next time: where many make changes, all but one of those that are sent at the same time are refused.
 func (p *Pass) queue() (others bool, err error) {
-	q := *p.g.Turns
+	q := *p.g.Line
 	q.Waits = func(queue.Entry) { others = true }
 	if p.turn, err = q.Obtain(p.Context, nil); err != nil {
 		return false, err
@@ -174,7 +174,7 @@ func (p *Pass) make() any   { return &zk.CreateRequest{Path: p.g.Node, Acl: p.g.
 
 // close closes the gate. lost says that the turn was lost.
 func (p *Pass) close() (lost bool, err error) {
-	_, err = node.Apply(p.Context, p.turn.Epoch, p.inTurn(), &zk.DeleteRequest{Path: p.g.Node, Version: -1})
+	_, err = node.RepeatTransaction(p.Context, p.turn.Epoch, p.inTurn(), &zk.DeleteRequest{Path: p.g.Node, Version: -1})
 	switch {
 	case record.RefusedAt(err, 0, zk.ErrNoNode):
 		return true, nil

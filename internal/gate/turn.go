@@ -91,7 +91,7 @@ func (t *Turn) Take(ctx context.Context, e *zkconn.Epoch) (err error) {
 		case t.closed || !t.late:
 			return nil
 		}
-		_, err = node.Apply(ctx, e, t.inTurn(), &zk.CreateRequest{Path: t.Node, Acl: t.Line.ACL, Flags: zk.FlagEphemeral})
+		_, err = node.RepeatTransaction(ctx, e, t.inTurn(), &zk.CreateRequest{Path: t.Node, Acl: t.Line.ACL, Flags: zk.FlagEphemeral})
 		switch {
 		case err == nil, record.RefusedAt(err, 1, zk.ErrNodeExists):
 			t.closed = true
@@ -136,7 +136,7 @@ func (t *Turn) Transact(ctx context.Context, e *zkconn.Epoch, ops ...any) ([]zk.
 			return nil, err
 		}
 		all := slices.Concat(ops, t.Check())
-		res, err := node.Apply(ctx, e, all...)
+		res, err := node.RepeatTransaction(ctx, e, all...)
 		if !t.IsOthers(all, err) {
 			return res, err
 		}

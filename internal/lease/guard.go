@@ -15,7 +15,7 @@ import (
 
 // Guard is zksync.Lease.Guard.
 func (l *Lease) Guard(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	res, err := l.GuardWithin(ctx, ops)
+	res, err := l.GuardBare(ctx, ops)
 	if err == nil {
 		return res, nil
 	}
@@ -46,13 +46,13 @@ func operation(op any) (request any, path *string, name string) {
 	return nil, nil, ""
 }
 
-// GuardWithin is Guard, whose error is not wrapped: a *zkconn.TxnError, with the operation's index in ops, if the servers refuse an operation.
-func (l *Lease) GuardWithin(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
+// GuardBare is Guard, whose error is not wrapped: a *zkconn.TxnError, with the operation's index in ops, if the servers refuse an operation.
+func (l *Lease) GuardBare(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
 	if l.sublease != nil {
 		if err := l.Err(); err != nil {
 			return nil, err
 		}
-		return l.sublease.outer.GuardWithin(ctx, ops)
+		return l.sublease.outer.GuardBare(ctx, ops)
 	}
 	s := l.access.Session
 	// The transaction begins with a check that our node exists, so the servers apply it only while we hold.

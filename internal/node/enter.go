@@ -144,7 +144,7 @@ func (s *Spec) try(ctx context.Context, e *zkconn.Epoch, made bool) (n *Node, er
 	if s.Before != nil {
 		ops = s.Before()
 	}
-	// at is the index of the create; what follows it in the answer is read by made.
+	// at is the index of the create; what follows it in the answer is read by answer.
 	at := len(ops)
 	ops = append(ops, &zk.CreateRequest{
 		Path: s.Dir + "/" + s.Name(uuid), Data: s.Data(), Acl: acl, Flags: s.Flags,
@@ -166,7 +166,7 @@ func (s *Spec) try(ctx context.Context, e *zkconn.Epoch, made bool) (n *Node, er
 		if s.Type != "" && version >= 0 {
 			s.Looks.Know(e, s.Type, s.Dir)
 		}
-		if n, err = s.made(ctx, e, uuid, res[at:]); err == nil {
+		if n, err = s.answer(ctx, e, uuid, res[at:]); err == nil {
 			n.Before = found
 		}
 		return n, err
@@ -197,11 +197,11 @@ func (s *Spec) tried(applied bool) {
 	}
 }
 
-// made reads the answer to the transaction. The directory's Stat is that of the
+// answer reads the answer to the transaction. The directory's Stat is that of the
 // very moment after our create, because a transaction has one zxid:
 //   - NumChildren counts our node and everybody who came before it and is still there;
 //   - Mzxid is the zxid of the transaction, so it is our node's czxid.
-func (s *Spec) made(ctx context.Context, e *zkconn.Epoch, uuid string, res []zk.MultiResponse) (*Node, error) {
+func (s *Spec) answer(ctx context.Context, e *zkconn.Epoch, uuid string, res []zk.MultiResponse) (*Node, error) {
 	name := path.Base(res[0].String)
 	if !strings.HasPrefix(name, s.Name(uuid)) {
 		Abandon(e, s.Dir, uuid)

@@ -57,9 +57,9 @@ func (r *Repeat) Next() bool {
 	return r.Err == nil
 }
 
-// Apply repeats a transaction until its outcome is known. If the transaction was applied before, the servers must
-// refuse it, or it must change nothing: see package record.
-func Apply(ctx context.Context, e *zkconn.Epoch, ops ...any) (res []zk.MultiResponse, err error) {
+// RepeatTransaction repeats a transaction until its outcome is known. If the transaction was applied before, the servers must
+// refuse it, or it must change nothing: see package record. A change that is applied at most once is writers.Writers.Apply.
+func RepeatTransaction(ctx context.Context, e *zkconn.Epoch, ops ...any) (res []zk.MultiResponse, err error) {
 	r := Insist(ctx, e)
 	for r.Next() {
 		res, r.Err = e.StartMulti(ops...).Wait(ctx, e)

@@ -19,6 +19,6 @@ func (q *Queue) Claimed(ctx context.Context, e *zkconn.Epoch, name string, czxid
 		t.Leave(node.Grace)
 		return nil, err
 	}
-	t.OnLoss(nil)
+	t.OnLoss(nil) // from here on a loss ends the ticket; the caller, which makes a lease of it, is to hear of that later
 	return t, nil
 }

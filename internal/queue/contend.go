@@ -25,18 +25,18 @@ var errQuiet = errors.New("zksync: no event")
 
 // contest is the way of an entry from its creation to its grant.
 type contest struct {
-	*Queue
+	q     *Queue
 	t     *Ticket
 	epoch *zkconn.Epoch
 	known map[string]int64 // czxids of entries, where they had to be asked for (at the end of the numbers)
 	ev    *events
-	long  bool   // no event came for a while: see patience
+	long  bool   // no event came for a while: see longPart
 	scout string // the name of an entry; "" before the wait is long, or if there is none
 	sight *sight // nil if nobody asks for it
 }
 
 func newContest(t *Ticket) *contest {
-	return &contest{Queue: t.queue, t: t, epoch: t.Epoch, known: map[string]int64{t.Entry.Name: t.Entry.Czxid}}
+	return &contest{q: t.queue, t: t, epoch: t.Epoch, known: map[string]int64{t.Entry.Name: t.Entry.Czxid}}
 }
 
 // view is what a contest knows of the queue: the entries of a listing that
@@ -51,8 +51,8 @@ type view struct {
 // run waits until the ticket is granted (nil), its own node is gone (ErrGone),
 // ctx ends, or the epoch is over. When it returns, all its watches have been stopped.
 func (c *contest) run(ctx context.Context) error {
-	if c.Says {
-		c.sight = &sight{epoch: c.epoch, dir: c.Dir}
+	if c.q.Says {
+		c.sight = &sight{epoch: c.epoch, dir: c.q.Dir}
 		errs.Waits(ctx, c.sight.standing)
 	}
 	var pace node.Pace
@@ -86,8 +86,8 @@ func (c *contest) run(ctx context.Context) error {
 // round draws conclusions from what is known of the queue, or else from a listing or a guess, and from the events since. It
 // returns nil when the ticket is granted, and errList or errResume, with what is known then, when another round is needed.
 func (c *contest) round(ctx context.Context, v view) (view, error) {
-	if c.Config != nil {
-		w, err := c.Config.Follow(ctx, c.epoch, c.t.Entry.Weight, c.ev.resume)
+	if c.q.Config != nil {
+		w, err := c.q.Config.Follow(ctx, c.epoch, c.t.Entry.Weight, c.ev.resume)
 		if err != nil {
 			return v, err
 		}
@@ -116,7 +116,7 @@ func (c *contest) round(ctx context.Context, v view) (view, error) {
 		c.watch(v)
 		quiet := c.epoch.Timeout()
 		if !c.long {
-			quiet /= patience
+			quiet /= longPart
 		}
 		departed, err := c.ev.wait(ctx, c.epoch, quiet)
 		switch {
@@ -149,7 +149,7 @@ func (c *contest) round(ctx context.Context, v view) (view, error) {
 // look tells what is ahead: the entry that the ticket has guessed, the first time, and else what a listing shows.
 func (c *contest) look(ctx context.Context) (view, error) {
 	if g := c.t.guess; g != nil {
-		c.t.guess, c.t.unlisted = nil, false // see guess
+		c.t.guess, c.t.inDoubt = nil, false // see guess
 		v := view{ahead: []Entry{g.entry}, blockers: []Entry{g.entry}}
 		if v.more = g.children > 2; v.more {
 			v.guess = g
@@ -171,12 +171,12 @@ func (c *contest) look(ctx context.Context) (view, error) {
 // list lists the queue. It returns the entries ahead, and which of them are in the way now.
 func (c *contest) list(ctx context.Context) (ahead, blockers []Entry, err error) {
 	if ahead, err = c.ahead(ctx); err == nil {
-		blockers, err = c.blockersNow(ctx, c.epoch, ahead, c.t.Entry)
+		blockers, err = c.q.blockersNow(ctx, c.epoch, ahead, c.t.Entry)
 	}
 	return ahead, blockers, err
 }
 
-func (c *contest) blocking(ahead []Entry) []Entry { return c.blockers(ahead, c.t.Entry) }
+func (c *contest) blocking(ahead []Entry) []Entry { return c.q.blockers(ahead, c.t.Entry) }
 
 // near is the view of a listing. It keeps only what the waiter needs later: its blockers, and the entries
 // that would block if these had left. A waiter behind thousands of entries must not keep thousands of names.
@@ -196,7 +196,7 @@ func (c *contest) near(ahead []Entry) view {
 }
 
 // counts reports whether the policy looks at more than the nearest entries: that of permits does, and one of the caller may.
-func (c *contest) counts() bool { return c.Kind == KindPermit || c.Policy != nil }
+func (c *contest) counts() bool { return c.q.Kind == KindPermit || c.q.Policy != nil }
 
 // prove asks for the proof that a grant needs, so that it is there when the blocker leaves.
 func (c *contest) prove() {
@@ -205,11 +205,11 @@ func (c *contest) prove() {
 	}
 }
 
-// patience is the part of the session timeout after which a wait counts as long. At first there is proof that the session lives:
+// longPart is the part of the session timeout after which a wait counts as long. At first there is proof that the session lives:
 // from the answer that made the entry. After a long wait there is none, so the ticket must learn in time that it may be the next.
 // So it also watches the scout: the entry that would be in the way if the blockers had left. When that
 // departs, it asks for proof. Readers have none: there may be many behind several writers, and each should be woken only once.
-const patience = 16
+const longPart = 16
 
 // mayBeNext reports whether the blockers are the last ahead, as far as is known. WeightedPolicy returns the
 // heaviest blocker first: if its departure is not enough, the departure of another is not enough either.
@@ -225,7 +225,7 @@ func (c *contest) mayBeNext(v view) bool {
 // readers it is the last one, for they usually leave in the order in which they came; of permits the heaviest one.
 func (c *contest) sendScout(v view) {
 	next := c.blocking(withoutEntries(v.ahead, v.blockers))
-	if !c.long || c.scout != "" || len(next) == 0 || c.Kind == KindRead {
+	if !c.long || c.scout != "" || len(next) == 0 || c.q.Kind == KindRead {
 		return
 	}
 	if c.scout = next[len(next)-1].Name; c.counts() {
@@ -268,7 +268,7 @@ func (c *contest) check(ctx context.Context, blockers []Entry) error {
 		return ErrGone
 	}
 	for _, b := range blockers {
-		err := exists(ctx, c.epoch, c.Dir+"/"+b.Name)
+		err := exists(ctx, c.epoch, c.q.Dir+"/"+b.Name)
 		if errors.Is(err, zk.ErrNoNode) {
 			err = errList
 		}
@@ -301,7 +301,7 @@ func (c *contest) without(v view, departed []string) (view, error) {
 	switch {
 	case len(now.blockers) == 0 && v.more:
 		return v, errList // no blocker is known, but there are entries that were not kept
-	case fresh && (v.more || c.Refuse != nil || len(c.ev.unwatched(left)) > 1):
+	case fresh && (v.more || c.q.Refuse != nil || len(c.ev.unwatched(left)) > 1):
 		// A new blocker existed at the listing, but may have left since. A watch would tell of this one entry, and
 		// if it has left, the entry ahead of it needs another watch. One listing tells of all.
 		return v, errList
@@ -331,7 +331,7 @@ func (c *contest) watch(v view) {
 	var paths []string
 	want := func(name string) {
 		if c.ev.subscribe(name) {
-			paths = append(paths, c.Dir+"/"+name)
+			paths = append(paths, c.q.Dir+"/"+name)
 		}
 	}
 	// The own node comes first (see sure below). It is left out if it is watched already.
@@ -352,6 +352,6 @@ func (c *contest) watch(v view) {
 	}
 	tell := c.ev.tell
 	c.ev.watches = append(c.ev.watches, c.epoch.WatchAll(paths, func(path string, what zkconn.Event) {
-		tell(path[len(c.Dir)+1:], what)
+		tell(path[len(c.q.Dir)+1:], what)
 	}, sure)...)
 }

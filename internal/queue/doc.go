@@ -103,7 +103,7 @@
 // A server that lags may still show a node that is gone. So a ticket is granted only with proof that
 // the leader of the servers counts its session as alive (zkconn.Epoch.Depend). Then the servers have
 // not ended the session, and cannot end it before the lease clock says so. A ticket that may be the
-// next asks for that proof while it waits, so that the proof is there in time (proof.txt; patience in contend.go).
+// next asks for that proof while it waits, so that the proof is there in time (proof.txt; longPart in contend.go).
 //
 // # Nodes beside the entries
 //

@@ -93,8 +93,8 @@ func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t 
 		q.Crowds.note(q.Dir, n.Dir.NumChildren)
 		t.sole = n.Dir.NumChildren == 1
 	}
-	t.unlisted = !t.sole || len(q.blockers(nil, self)) > 0
-	if t.unlisted && n.Dir != nil {
+	t.inDoubt = !t.sole || len(q.blockers(nil, self)) > 0
+	if t.inDoubt && n.Dir != nil {
 		t.guess = q.guess(self, n.Dir.NumChildren, n.Before, read)
 	}
 	// Cversion counts the changes to the set of children. If it is 1, this create was the first.

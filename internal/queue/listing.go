@@ -19,11 +19,11 @@ import (
 func (c *contest) ahead(ctx context.Context) ([]Entry, error) {
 	t := c.t
 	// Names behind our own are dropped, but not those with our uuid: they may be duplicates.
-	entries, err := c.Queue.list(ctx, c.epoch, func(names []string) ([]string, error) {
-		err := c.agree(names)
+	entries, err := c.q.list(ctx, c.epoch, func(names []string) ([]string, error) {
+		err := c.q.agree(names)
 		ahead := notBehind(names, t.Entry)
-		if t.unlisted { // later listings show who is left; those who have come since are not what it found
-			c.Crowds.noteListing(c.Dir, ahead)
+		if t.inDoubt { // later listings show who is left; those who have come since are not what it found
+			c.q.Crowds.noteListing(c.q.Dir, ahead)
 		}
 		return ahead, err
 	}, c.known)
@@ -31,7 +31,7 @@ func (c *contest) ahead(ctx context.Context) ([]Entry, error) {
 		return nil, err
 	}
 	// The listing shows a duplicate, if there is one: see reapDuplicates below.
-	t.unlisted = false
+	t.inDoubt = false
 	ahead, self, found := entriesAhead(entries, t.Entry.UUID)
 	if !found {
 		return nil, ErrGone
@@ -70,7 +70,7 @@ func (c *contest) reapDuplicates(ctx context.Context, entries []Entry) (found bo
 		}
 		found = true
 		select {
-		case <-c.epoch.Reap(zkconn.Orphan{Dir: c.Dir, Node: c.Dir + "/" + e.Name}):
+		case <-c.epoch.Reap(zkconn.Orphan{Dir: c.q.Dir, Node: c.q.Dir + "/" + e.Name}):
 		case <-ctx.Done():
 		case <-c.epoch.Over():
 		}

@@ -89,7 +89,7 @@ func (q *Queue) ObtainFrom(ctx context.Context, lost func(*Ticket), old *Ticket)
 		}
 		t, err := q.enter(ctx, e, old)
 		old = nil
-		if err == nil && t.unlisted {
+		if err == nil && t.inDoubt {
 			if q.Waits != nil {
 				q.Waits(t.Entry)
 			}

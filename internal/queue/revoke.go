@@ -19,8 +19,8 @@ import (
 // does not listen, the process that asks makes the node, and the holder finds it when it begins to listen. Either is ephemeral. The
 // holder removes it before its entry, and the process that made it to ask removes it when the entry is gone.
 
-// Request is a request to the holder of a ticket to give it up.
-type Request struct {
+// Revocation is a request to the holder of a ticket to give it up.
+type Revocation struct {
 	t      *Ticket
 	listen sync.Once
 	come   chan struct{} // closed when it has come; nil until the holder listens
@@ -37,10 +37,10 @@ const requestStart = "revoke-"
 // requestName is the name of the node that asks the entry with this uuid.
 func requestName(uuid string) string { return requestStart + uuid + AsideEnd }
 
-func (r *Request) path() string { return r.t.queue.Dir + "/" + requestName(r.t.Entry.UUID) }
+func (r *Revocation) path() string { return r.t.queue.Dir + "/" + requestName(r.t.Entry.UUID) }
 
 // Done is closed when a request comes. The first call makes the node and sets the watch, in the background.
-func (r *Request) Done() <-chan struct{} {
+func (r *Revocation) Done() <-chan struct{} {
 	r.listen.Do(func() {
 		r.come = make(chan struct{})
 		r.pace.Free = 2
@@ -56,7 +56,7 @@ func (r *Request) Done() <-chan struct{} {
 }
 
 // Heed has f called when a request comes, at once if one has come; perhaps twice. f must not block.
-func (r *Request) Heed(f func()) {
+func (r *Revocation) Heed(f func()) {
 	r.heed.Store(&f)
 	if r.Came() {
 		f()
@@ -64,13 +64,13 @@ func (r *Request) Heed(f func()) {
 }
 
 // Came reports whether a request is known.
-func (r *Request) Came() bool { return r.came.Load() }
+func (r *Revocation) Came() bool { return r.came.Load() }
 
 // drop removes the node of the request. The ticket is over. The request that made the node was sent before, and
 // will not be sent again. With now the node is gone before the entry, if all goes well: then the next entry is alone.
 //
 // No lock is held: a request blocks while the connection takes no bytes, and then losses would be reported late.
-func (r *Request) drop(now bool) {
+func (r *Revocation) drop(now bool) {
 	if !r.node.Swap(false) {
 		return
 	}
@@ -83,10 +83,10 @@ func (r *Request) drop(now bool) {
 }
 
 // again has the node made, unless it is there, and watched until a process writes to it.
-func (r *Request) again() { r.listening.ask(r.t.Epoch, r.listenOnce) }
+func (r *Revocation) again() { r.listening.ask(r.t.Epoch, r.listenOnce) }
 
 // listenOnce makes the node, unless it is there, watches it, and looks for a request.
-func (r *Request) listenOnce(ctx context.Context) error {
+func (r *Revocation) listenOnce(ctx context.Context) error {
 	t, e := r.t, r.t.Epoch
 	if r.Came() || r.pace.Rest(ctx, e) != nil { // the node may be removed externally again and again
 		return nil
@@ -128,7 +128,7 @@ func (r *Request) listenOnce(ctx context.Context) error {
 }
 
 // look finds out whether there is a request: only a process that asks writes data.
-func (r *Request) look(ctx context.Context) error {
+func (r *Revocation) look(ctx context.Context) error {
 	st, there, err := r.t.Epoch.Exists(ctx, r.path())
 	if there && st.DataLength > 0 {
 		r.arrive()
@@ -136,7 +136,7 @@ func (r *Request) look(ctx context.Context) error {
 	return err
 }
 
-func (r *Request) arrive() {
+func (r *Revocation) arrive() {
 	if r.came.Swap(true) {
 		return
 	}

@@ -16,7 +16,7 @@ type Ticket struct {
 	Epoch *zkconn.Epoch
 	Entry Entry // with its czxid, the fencing token
 	Node  string
-	Asked Request // to give the lock up
+	Asked Revocation // to give the lock up
 
 	// Unanswered counts transactions of the holder that check the node and have no answer. Each may
 	// yet be applied as long as the node is there, so the node must not be handed over to another hold.
@@ -27,9 +27,9 @@ type Ticket struct {
 	sole     bool   // it was the only child of the directory, right after it was made
 	guess    *guess // of who is ahead, instead of the first listing; nil if there is none
 
-	// unlisted says that it may not have been alone when it entered, and that
-	// no listing has shown the queue since. So there may be a duplicate of it.
-	unlisted bool
+	// inDoubt says that neither its entry nor a listing or guess since has shown what the queue is. So others
+	// may be in its way (it must wait), and there may be a duplicate of it (its end looks for that).
+	inDoubt bool
 
 	// A grant needs proof that the leader of the servers counts the session as alive.
 	// unrequire ends the asking for proof, which begins when the ticket may be the next.
@@ -169,7 +169,7 @@ func (t *Ticket) remove(do outcome, grace time.Duration) {
 		mark.settle()
 		mark = nil
 	}
-	if t.unlisted {
+	if t.inDoubt {
 		// A request that was applied twice has left a duplicate.
 		// Only a listing shows it, so the reaper looks for it.
 		t.Epoch.Reap(zkconn.Orphan{Dir: t.queue.Dir, Prefix: node.Prefix(t.Entry.UUID)})

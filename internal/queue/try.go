@@ -46,7 +46,7 @@ func (q *Queue) tryIn(ctx context.Context, e *zkconn.Epoch) (*Ticket, error) {
 		return t, err
 	}
 	t.delayed.once = true
-	if !t.unlisted {
+	if !t.inDoubt {
 		return t, nil
 	}
 	_, blockers, err = newContest(t).list(ctx)

@@ -7,7 +7,7 @@
 // that a node exists or does not exist. So if several processes want to make the same change, one
 // makes it, and the servers refuse the others.
 //
-// When the answer to a request is lost, it is unknown whether the request was applied. [node.Apply] repeats the
+// When the answer to a request is lost, it is unknown whether the request was applied. [node.RepeatTransaction] repeats the
 // transaction until the servers answer. That is right for a transaction that the servers refuse if it was applied
 // before: it deletes a node that it does not make again, or makes a node by a name that no other request has, or
 // changes a version that it checks. The index of the refused operation says why ([RefusedAt], [Conflict]).

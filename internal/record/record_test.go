@@ -35,7 +35,7 @@ func TestATransactionWhoseAnswerIsLostIsMadeOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
 				srv.Intercept(lose.Nth(1))
-				_, err := node.Apply(t.Context(), a, &zk.CreateRequest{Path: "/r/n", Acl: acl}, &zk.SetDataRequest{Path: "/r", Version: 0})
+				_, err := node.RepeatTransaction(t.Context(), a, &zk.CreateRequest{Path: "/r/n", Acl: acl}, &zk.SetDataRequest{Path: "/r", Version: 0})
 				if name == "answer" {
 					require.True(t, record.RefusedAt(err, 0, zk.ErrNodeExists), "%v", err)
 					require.True(t, record.Conflict(err))
@@ -43,7 +43,7 @@ func TestATransactionWhoseAnswerIsLostIsMadeOnce(t *testing.T) {
 					require.NoError(t, err)
 				}
 				require.Equal(t, []string{"n"}, srv.Children("/r"))
-				_, err = node.Apply(t.Context(), a, &zk.SetDataRequest{Path: "/r", Version: 1}, &zk.SetDataRequest{Path: "/r", Version: 1})
+				_, err = node.RepeatTransaction(t.Context(), a, &zk.SetDataRequest{Path: "/r", Version: 1}, &zk.SetDataRequest{Path: "/r", Version: 1})
 				require.True(t, record.RefusedAt(err, 1, zk.ErrBadVersion), "it was made once: %v", err)
 			})
 		})
@@ -83,7 +83,7 @@ func TestWhoComesFirstMakesTheTermsAndTheOthersReadThem(t *testing.T) {
 		_, err = seating(4).Read(t.Context(), b)
 		require.ErrorContains(t, err, "another number")
 
-		_, err = node.Apply(t.Context(), b, &zk.SetDataRequest{Path: one.Base, Data: record.Encode(seats{3, 1}), Version: v.Number})
+		_, err = node.RepeatTransaction(t.Context(), b, &zk.SetDataRequest{Path: one.Base, Data: record.Encode(seats{3, 1}), Version: v.Number})
 		require.NoError(t, err)
 		old, err := one.Known(t.Context(), a)
 		require.NoError(t, err)

@@ -207,7 +207,7 @@ func (t *Terms[T]) found(ctx context.Context, e *zkconn.Epoch, path zkconn.Conte
 		ops = append(ops, &zk.CreateRequest{Path: path, Acl: t.ACL})
 	}
 	for again := true; again; again = err != nil && above.Learn(err) {
-		_, err = node.Apply(ctx, e, append(above.Ops(), ops...)...)
+		_, err = node.RepeatTransaction(ctx, e, append(above.Ops(), ops...)...)
 	}
 	switch {
 	case err == nil:

@@ -144,9 +144,11 @@ func (s *Settings) Misuse(format string, args ...any) {
 	}
 }
 
+// defaultTimeout is the session timeout that is asked for: see zksync.WithTimeout.
+const defaultTimeout = 15 * time.Second
+
 // The defaults of a hand-over inside a process: see zksync.WithHandover.
 const (
-	defaultTimeout    = 15 * time.Second
 	defaultHandover   = 32
 	DefaultHandoverIn = 10 * time.Millisecond
 )

@@ -31,7 +31,7 @@ type Cohort struct {
 	// Each field belongs to the states named beside it, and is nil in all others. Only become writes it.
 	acquisition *acquisition // acquiring; nil for a Try, which no other goroutine may cancel
 	grant       *grant       // held and lingering
-	hold        *lease.Lease // held, replacing and lost
+	hold        *lease.Lease // held, replacing and runsOn
 }
 
 // grant is a ticket that the servers have granted, until this process gives it up.
@@ -99,13 +99,14 @@ func (c *Cohort) Finish(err error) bool {
 }
 
 // Acquire waits for the lease, through disconnects and lost sessions, until ctx
-// ends, the session is closed, or another attempt would not help.
+// ends, the session is closed, or another attempt would not help. side.acquire has what all ways to lock share: the
+// checks, the tracer, and the wait for holds of this process that were lost. await has the cohort's own.
 func (c *Cohort) Acquire(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 	return c.side.acquire(ctx, dropIn, c.await)
 }
 
 // await takes a ticket that lingers. Otherwise it waits until it is granted or fails. In the states acquiring, held,
-// replacing and lost it does nothing else: whoever ends the state sees to the goroutines that wait.
+// replacing and runsOn it does nothing else: whoever ends the state sees to the goroutines that wait.
 func (c *Cohort) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 	l := lease.New(ctx, c, c.side.at, dropIn)
 	c.mu.Lock()
@@ -145,7 +146,7 @@ func (c *Cohort) withdraw(w *waiter) (cancelled *acquisition) {
 	// that runs now is not the one that w waited for, and must go on.
 	waited := w.place != nil
 	c.waiters.remove(w)
-	c.acquisition.left(&c.side, w)
+	c.acquisition.leftBy(&c.side, w)
 	w.held = c.hold
 	if a := c.acquisition; a != nil && waited && c.waiters.len() == 0 {
 		c.become(idle, nil, nil, nil)
@@ -235,7 +236,7 @@ func (c *Cohort) grantTo(l *lease.Lease, g *grant, now time.Time) bool {
 }
 
 // Ended implements Grantor.
-func (c *Cohort) Ended(l *lease.Lease, err error) { c.side.left(l, err) }
+func (c *Cohort) Ended(l *lease.Lease, err error) { c.side.afterEnd(l, err) }
 
 // Release implements Grantor.
 func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
@@ -244,15 +245,15 @@ func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 	overran := l.Err() != errs.ErrReleased // its bound has passed: the critical section may still run
 	switch {
 	case c.hold != l: // it was lost, or released before
-	case c.state == lost && runsOn(l): // its Unlock, which calls UnlockLost, ends the state
-	case c.state == replacing && runsOn(l):
-		c.become(lost, nil, nil, c.hold)
+	case c.state == runsOn && outlived(l): // its Unlock, which calls UnlockLost, ends the state
+	case c.state == replacing && outlived(l):
+		c.become(runsOn, nil, nil, c.hold)
 	// The lease ended while its ticket was being replaced, or after its loss: there is no ticket to pass on.
 	case c.state != held:
 		c.become(idle, nil, nil, nil)
 		c.advance()
-	case runsOn(l):
-		c.become(lost, nil, nil, c.hold)
+	case outlived(l):
+		c.become(runsOn, nil, nil, c.hold)
 		unwanted = g.ticket
 	case overran && c.side.q.Delay > 0: // nobody of this process is granted before the delay either
 		c.become(idle, nil, nil, nil)
@@ -281,9 +282,9 @@ func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 	}
 }
 
-// runsOn reports whether l is a hold of the form without leases that ended before
+// outlived reports whether l is a hold of the form without leases that ended before
 // its Unlock. Its critical section runs until that Unlock, whatever the servers say.
-func runsOn(l *lease.Lease) bool { return l.DropIn() && l.Err() != errs.ErrReleased }
+func outlived(l *lease.Lease) bool { return l.DropIn() && l.Err() != errs.ErrReleased }
 
 // mostPasses bounds passes. It leaves room in a token's Seq for changes that are not
 // hand-overs: a downgrade, or a grant in the place of one that could not be given up.
@@ -317,7 +318,7 @@ func (c *Cohort) onLoss(p *queue.Ticket) {
 	defer c.mu.Unlock()
 	if c.grant != nil && c.grant.ticket == p {
 		if c.state == held && c.hold.DropIn() {
-			c.become(lost, nil, nil, c.hold) // after Close, too: its Unlock is still to come
+			c.become(runsOn, nil, nil, c.hold) // after Close, too: its Unlock is still to come
 		} else {
 			c.become(idle, nil, nil, nil)
 		}

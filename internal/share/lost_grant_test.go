@@ -191,7 +191,7 @@ func TestADowngradeOfALostHoldWithoutLeaseKeepsTheOthersOutUntilItsUnlock(t *tes
 			_, err = r.takeOver(t.Context(), l, read, l.Token())
 			require.ErrorIs(t, err, errs.ErrLost, name)
 			require.Same(t, l, c.Current(), name)
-			require.Equal(t, lost, c.state, name)
+			require.Equal(t, runsOn, c.state, name)
 			_, err = r.Try(t.Context(), false)
 			require.ErrorIs(t, err, errs.ErrNotAcquired, name)
 			require.ErrorIs(t, l.Unlock(), errs.ErrLost, name)

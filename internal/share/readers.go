@@ -51,7 +51,7 @@ func (b *batch) Finish(err error) bool {
 	return len(holds) > 0
 }
 
-// shareFor is how long after its grant a batch may grow.
+// shareFor is how long after its grant a batch may grow: as long as a hand-over goes on by default. No option changes it.
 const shareFor = session.DefaultHandoverIn
 
 // NewReaders makes the read side of a lock whose write side is write.
@@ -125,7 +125,7 @@ func (r *Readers) withdraw(b *batch, w *waiter) (cancelled *acquisition) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	b.waiters.remove(w)
-	b.acquisition.left(&r.side, w)
+	b.acquisition.leftBy(&r.side, w)
 	if b.state != acquiring || b.waiters.len() > 0 {
 		return nil
 	}
@@ -246,7 +246,7 @@ func (r *Readers) share(l *lease.Lease, p *queue.Ticket, seq uint32) (*lease.Lea
 }
 
 // Ended implements Grantor.
-func (r *Readers) Ended(l *lease.Lease, err error) { r.left(l, err) }
+func (r *Readers) Ended(l *lease.Lease, err error) { r.afterEnd(l, err) }
 
 // Release implements Grantor.
 func (r *Readers) Release(l *lease.Lease, grace time.Duration) {

@@ -22,18 +22,18 @@ const (
 	// in its place. The ticket belongs to that transaction, so nobody else hands it
 	// on. The hold still keeps the other goroutines of this process out: they wait.
 	replacing
-	// lost: a hold of the form without leases lost its ticket. Its critical section runs on, whatever
+	// runsOn: a hold of the form without leases lost its ticket (of a lease that is lost the state is idle). Its critical section runs on, whatever
 	// the servers say, and keeps the other goroutines of this process out until its Unlock: they wait.
-	lost
+	runsOn
 )
 
 func (s state) String() string {
-	return [...]string{"idle", "acquiring", "held", "lingering", "replacing", "lost"}[s]
+	return [...]string{"idle", "acquiring", "held", "lingering", "replacing", "runsOn"}[s]
 }
 
 // changes are all changes of state that are allowed, from the first to the second, each with the events
 // that bring it about. A batch of readers has only those between idle, acquiring and held.
-var changes = [...][lost + 1]string{
+var changes = [...][runsOn + 1]string{
 	idle: {
 		acquiring: "somebody locks, or tries to",
 	},
@@ -47,18 +47,18 @@ var changes = [...][lost + 1]string{
 		lingering: "Unlock, and nobody is known to wait, here or elsewhere",
 		idle:      "Unlock, and nobody waits here; or the lease was lost",
 		replacing: "a wait for a condition, or a downgrade, begins",
-		lost:      "a hold without lease was lost, or ended by its bound",
+		runsOn:    "a hold without lease was lost, or ended by its bound",
 	},
 	lingering: {
 		held: "somebody locks",
 		idle: "its time is up; or the children of the directory change; or the connection or the ticket was lost; or Close",
 	},
 	replacing: {
-		held: "the servers refused: the same ticket is held again",
-		idle: "replaced; or lost; or nobody knows",
-		lost: "the hold was one without lease, and is lost or ended by its bound",
+		held:   "the servers refused: the same ticket is held again",
+		idle:   "replaced; or lost; or nobody knows",
+		runsOn: "the hold was one without lease, and is lost or ended by its bound",
 	},
-	lost: {
+	runsOn: {
 		idle: "Unlock",
 	},
 }

@@ -19,7 +19,7 @@ func TestThePictureOfTheStatesIsTheTable(t *testing.T) {
 	require.True(t, found)
 	picture, _, _ = strings.Cut(picture, "```")
 	var drawn, want []string
-	for _, m := range regexp.MustCompile(`(?m)^  ([a-z]+) --> ([a-z]+)$`).FindAllStringSubmatch(picture, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^  ([a-zA-Z]+) --> ([a-zA-Z]+)$`).FindAllStringSubmatch(picture, -1) {
 		drawn = append(drawn, m[1]+" "+m[2])
 	}
 	for from, to := range changes {

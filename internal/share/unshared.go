@@ -56,6 +56,7 @@ func (g *Unshared) take(l *lease.Lease, p *queue.Ticket) (*lease.Lease, error) {
 		return nil, errs.ErrClosed
 	}
 	l.BoundBy(g.at.Settings.MaxHold)
+	// Until now the ticket had OnLoss(nil): a loss ended it, and there was no lease to end.
 	p.OnLoss(func(*queue.Ticket) { l.Finish(errs.ErrLost) }) // at once, if the ticket has been lost by now
 	return l, nil
 }
@@ -74,7 +75,7 @@ func (g *Unshared) Replace(l *lease.Lease, p *queue.Ticket) (*lease.Lease, error
 // Ended implements Grantor.
 func (g *Unshared) Ended(l *lease.Lease, err error) {
 	g.at.Session.Forget(l)
-	g.left(l, err)
+	g.afterEnd(l, err)
 }
 
 // Release implements Grantor.

@@ -64,9 +64,9 @@ func (s *side) ticket(ctx context.Context, get getting, lost func(*queue.Ticket)
 	return p, err
 }
 
-// left is Ended of all sides. A hold that has not been released leaves the dropIns at its Unlock. Close of the session
+// afterEnd is Ended of all sides. A hold that has not been released leaves the dropIns at its Unlock. Close of the session
 // releases a hold with the session, and the mark of the hold, which would outlive the session, by itself.
-func (s *side) left(l *lease.Lease, err error) {
+func (s *side) afterEnd(l *lease.Lease, err error) {
 	if err != errs.ErrReleased {
 		return
 	}
@@ -105,10 +105,10 @@ type waiter struct {
 	err   error
 	place *list.Element // in its line; nil once it is off it
 
-	// What the waiter has left: an acquisition, and why its newest attempt failed, or a hold of this process.
-	left *acquisition
-	last error
-	held *lease.Lease
+	// What the waiter waited for until it gave up: an acquisition, and why its newest attempt failed, or a hold of this process.
+	acquisition *acquisition
+	last        error
+	held        *lease.Lease
 }
 
 func newWaiter(ctx context.Context, l *lease.Lease) *waiter {
@@ -188,12 +188,12 @@ func (w *waiter) where() string {
 	switch {
 	case w.held != nil:
 		return "held by this process" + wording.ForHow(w.held.Since(), time.Now())
-	case w.left != nil:
+	case w.acquisition != nil:
 		limit := node.Grace
-		if w.left.ctx.Err() != nil {
+		if w.acquisition.ctx.Err() != nil {
 			limit = 0 // it has asked, before it cleaned up
 		}
-		return errs.Where(w.left.ctx, limit)
+		return errs.Where(w.acquisition.ctx, limit)
 	}
 	return ""
 }
@@ -224,10 +224,10 @@ func (s *side) newAcquisition(old *queue.Ticket, lost func(*queue.Ticket), ended
 	}
 }
 
-// left is called when w does not wait for the acquisition any more, which may be nil.
-func (a *acquisition) left(s *side, w *waiter) {
+// leftBy is called when w does not wait for the acquisition any more, which may be nil.
+func (a *acquisition) leftBy(s *side, w *waiter) {
 	if a != nil {
-		w.left, w.last = a, s.at.Session.LastFailure(a.ctx)
+		w.acquisition, w.last = a, s.at.Session.LastFailure(a.ctx)
 	}
 }
 

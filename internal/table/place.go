@@ -9,6 +9,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/writers"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -64,7 +65,7 @@ func (p *Place) next() bool {
 // do makes an attempt, which is applied once, and only if the gate lets it.
 func (p *Place) do(ops ...any) ([]zk.MultiResponse, error) {
 	res, err := p.t.at.Apply(p.ctx, p.e, p.t.writers(), p.pass.With(ops)...)
-	if err == zk.ErrNoNode { // not of an operation: the directory of the writers is not there
+	if err == writers.ErrNoDir {
 		return nil, p.t.isBroken()
 	}
 	return p.pass.Outcome(len(ops), res, err)
@@ -138,7 +139,7 @@ func (p *Place) create(data []byte, first bool) (made bool, err error) {
 			return false, nil
 		case record.RefusedAt(err, 2, zk.ErrNodeExists): // the gate of a bucket that was removed externally
 			gated = true
-		case err == zk.ErrNoNode, record.RefusedAt(err, 0, zk.ErrNoNode) && first:
+		case err == writers.ErrNoDir, record.RefusedAt(err, 0, zk.ErrNoNode) && first:
 			return false, t.isBroken() // the directory of the writers or of the buckets is not there
 		case record.RefusedAt(err, 0, zk.ErrNoNode), record.RefusedAt(err, 0, zk.ErrNodeExists):
 			first = !first

@@ -57,7 +57,7 @@ type Table struct {
 	// The versions of buckets that were seen in the session e. Those of an earlier session prove nothing in this one, whose
 	// server may lag behind.
 	e        *zkconn.Epoch
-	removals map[string]int32 // by bucket: each removal in it writes to it
+	versions map[string]int32 // by bucket: each removal in it writes to it
 }
 
 // terms is the data of the base node. Below the base node there are
@@ -204,7 +204,7 @@ func (t *Table) gate(bucket string) *gate.Gate {
 	g := t.gates[bucket]
 	if g == nil {
 		name := gateName + strings.TrimPrefix(bucket, t.buckets()+"/"+bucketName)
-		g = &gate.Gate{Node: t.terms.Base + "/" + name, ACL: t.at.ACL(), Turns: t.turns}
+		g = &gate.Gate{Node: t.terms.Base + "/" + name, ACL: t.at.ACL(), Line: t.turns}
 		t.gates[bucket] = g
 	}
 	return g
@@ -223,7 +223,7 @@ func (t *Table) seen(e *zkconn.Epoch, bucket string) (version int32, known bool)
 	if t.e != e {
 		return 0, false
 	}
-	version, known = t.removals[bucket]
+	version, known = t.versions[bucket]
 	return version, known
 }
 
@@ -232,15 +232,15 @@ func (t *Table) saw(e *zkconn.Epoch, bucket string, version int32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.e != e {
-		t.e, t.removals = e, map[string]int32{}
+		t.e, t.versions = e, map[string]int32{}
 	}
-	t.removals[bucket] = version
+	t.versions[bucket] = version
 }
 
 func (t *Table) forget(e *zkconn.Epoch, bucket string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.e == e {
-		delete(t.removals, bucket)
+		delete(t.versions, bucket)
 	}
 }

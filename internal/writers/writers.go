@@ -64,12 +64,16 @@ type writer struct {
 // ErrMoved is the error of a change with a link that was not applied, and will not be: the connection is another one.
 var ErrMoved = errors.New("the connection has changed")
 
+// ErrNoDir means that the directory of the writers does not exist. It is zk.ErrNoNode itself, so compare it with ==: an
+// operation that misses its node ends with a *zkconn.TxnError, which only wraps that.
+var ErrNoDir = zk.ErrNoNode
+
 // Apply makes a change of a record. dir is the directory of its writers, which was made with the record. With a link, the
 // number of a connection, it is sent on that one only: the change depends on what was seen there. The results are
 // those of ops; they are nil if the change was applied, but the answer was lost. If the servers refused the change, the
 // error is a *zkconn.TxnError with the index in ops, and the change will not be applied later, either.
 //
-// If dir does not exist, the error is zk.ErrNoNode. If the caller then creates dir, a late copy of a lost request may be applied:
+// If dir does not exist, the error is [ErrNoDir]. If the caller then creates dir, a late copy of a lost request may be applied:
 // the servers must refuse ops then. If ctx or the session ends before the outcome is known, the error satisfies errs.Ambiguous.
 // Otherwise zkconn.ErrOver means that nothing was changed.
 //
@@ -86,7 +90,7 @@ func (ws *Writers) Apply(ctx context.Context, e *zkconn.Epoch, link int64, dir s
 			if w.unknown {
 				w.abandon()
 			}
-			return nil, zk.ErrNoNode
+			return nil, ErrNoDir
 		case w.unknown:
 			w.abandon()
 			if errors.Is(err, zkconn.ErrOver) {

@@ -367,7 +367,7 @@ func TestChangesThroughRandomFaultsAreThereOnce(t *testing.T) {
 							&zk.CreateRequest{Path: "/r/turn", Acl: acl},
 							&zk.CreateRequest{Path: "/r/" + id + "-", Acl: acl, Flags: zk.FlagSequence})
 						if record.RefusedAt(err, 0, zk.ErrNodeExists) {
-							_, err := node.Apply(t.Context(), e, &zk.DeleteRequest{Path: "/r/turn", Version: -1})
+							_, err := node.RepeatTransaction(t.Context(), e, &zk.DeleteRequest{Path: "/r/turn", Version: -1})
 							assert.True(t, err == nil || record.Conflict(err), "%v", err)
 							continue
 						}
