@@ -21,7 +21,7 @@ type closing struct {
 
 func (c closing) DropIn(read, try bool) (*lease.Lease, bool) {
 	l, ok := c.DropInLocker.DropIn(read, try)
-	*c.closed = c.Session().Close() == nil
+	*c.closed = c.At().Session.Close() == nil
 	return l, ok
 }
 

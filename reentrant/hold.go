@@ -107,7 +107,7 @@ func (m *holds) downgrade(h *hold) {
 	h.replacing = done
 	m.mu.Unlock()
 	f := func() { m.replaceLease(h, l) }
-	if !m.wrapped.Session().Spawn(f) { // so that Close of the session waits for it
+	if !m.wrapped.At().Session.Spawn(f) { // so that Close of the session waits for it
 		f() // Close has begun: no request takes time
 	}
 	t := time.NewTimer(downgrading)

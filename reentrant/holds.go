@@ -35,6 +35,7 @@ func newHolds(wrapped share.Monitor, toRead func(context.Context, *lease.Lease) 
 	m := &holds{wrapped: wrapped.(share.DropInLocker), toRead: toRead,
 		reads: make(map[owner]*hold), claims: make(map[owner]chan struct{}), lost: make(map[owner]lostLevels)}
 	m.monitored = share.AsMonitor(monitor{wrapped, m})
+	wrapped.At().Package = "reentrant"
 	return m
 }
 
@@ -126,13 +127,13 @@ func (m *holds) again(ctx context.Context, o owner, f form) (*hold, chan struct{
 			h.add(f, 1)
 			return h, nil, nil
 		case h != nil && h.reads.all() > 0:
-			return nil, nil, refused(o, h.lease, f)
+			return nil, nil, m.refused(o, f)
 		case taken == nil:
 			claim := make(chan struct{})
 			m.claims[o] = claim
 			return nil, claim, nil
 		case f.try:
-			return nil, nil, busy(o)
+			return nil, nil, m.busy(o)
 		}
 		m.mu.Unlock()
 		select {
@@ -203,7 +204,7 @@ func (m *holds) discard(h *hold) {
 		defer close(done)
 		_ = h.lease.Unlock()
 	}
-	if !m.wrapped.Session().Spawn(f) {
+	if !m.wrapped.At().Session.Spawn(f) {
 		go f() // it ends with the session, which is being closed
 	}
 }
@@ -235,7 +236,7 @@ func (m *holds) owe(o owner, writes, reads int) {
 // made panics if the lock that has m is a zero value.
 func (m *holds) made() {
 	if m == nil {
-		panic(errs.Unmade("a lock", "NewMutex or NewRWMutex"))
+		panic(errs.Unmade("reentrant", "a lock", "NewMutex or NewRWMutex"))
 	}
 }
 

@@ -2,12 +2,11 @@ package reentrant
 
 import (
 	"context"
-	"fmt"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/share"
-	"github.com/go-menagerie/menagerie/zksync"
 )
 
 // monitored makes the locks zksync.Lockers.
@@ -34,12 +33,12 @@ func (m monitor) find(l *lease.Lease) (*hold, error) {
 	w := m.holds.find(l)
 	switch {
 	case w == nil && l == nil:
-		return nil, fmt.Errorf("%w: %v does not hold the lock; call Lock before", zksync.ErrMisuse, current())
+		return nil, errs.Misuse("%v does not hold the lock; call Lock before", current())
 	case w == nil:
 		if err := l.Err(); err != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%w: the lease is not one of the condition's lock", zksync.ErrMisuse)
+		return nil, errs.Misuse("the lease is not one of the condition's lock")
 	}
 	return w, nil
 }

@@ -27,7 +27,7 @@ func NewMutex(m *zksync.Mutex) *Mutex {
 // made is m, which NewMutex has made. Of a zero or nil value it panics.
 func (m *Mutex) made() *Mutex {
 	if m == nil || m.holds == nil {
-		panic(errs.Unmade("a Mutex", "NewMutex"))
+		panic(errs.Unmade("reentrant", "a Mutex", "NewMutex"))
 	}
 	return m
 }

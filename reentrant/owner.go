@@ -3,7 +3,6 @@ package reentrant
 import (
 	"context"
 	"fmt"
-	"path"
 	"sync/atomic"
 
 	"github.com/go-menagerie/menagerie/internal/lease"
@@ -55,16 +54,16 @@ func scope(ctx context.Context, lock getter, f func(ctx context.Context, l *zksy
 	return (*lease.Lease)(l).Scope(ctx, func(ctx context.Context) error { return f(ctx, l) })
 }
 
-// refused is the error of a Lock while o reads under l.
-func refused(o owner, l *lease.Lease, f form) error {
+// refused is the error of a Lock while o reads.
+func (m *holds) refused(o owner, f form) error {
 	op := "lock"
 	if f.try {
 		op = "try-lock"
 	}
-	return &zksync.Error{Op: op, Path: path.Dir(l.Node()), Err: fmt.Errorf("%w: %v holds it for reading", zksync.ErrUpgrade, o)}
+	return m.wrapped.At().Named(op, fmt.Errorf("%w: %v holds it for reading", zksync.ErrUpgrade, o))
 }
 
 // busy is the error of a Try while another goroutine of o begins a hold.
-func busy(o owner) error {
-	return fmt.Errorf("reentrant: another goroutine of %v is about to lock: %w", o, zksync.ErrNotAcquired)
+func (m *holds) busy(o owner) error {
+	return m.wrapped.At().Named("try-lock", fmt.Errorf("another goroutine of %v is about to lock: %w", o, zksync.ErrNotAcquired))
 }

@@ -39,7 +39,7 @@ func NewRWMutex(rw *zkrwmutex.RWMutex) *RWMutex {
 // made is m, which NewRWMutex has made. Of a zero or nil value it panics.
 func (m *RWMutex) made() *RWMutex {
 	if m == nil || m.holds == nil {
-		panic(errs.Unmade("an RWMutex", "NewRWMutex"))
+		panic(errs.Unmade("reentrant", "an RWMutex", "NewRWMutex"))
 	}
 	return m
 }

@@ -2,7 +2,6 @@ package zkatomic
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 
 	"github.com/go-menagerie/menagerie/internal/cell"
@@ -21,14 +20,14 @@ type Int64 struct{ cell *cell.Cell }
 
 // NewInt64 names a number by a path of its own, which is created when it is first changed.
 func NewInt64(s *zksync.Session, path string, opts ...zksync.Option) *Int64 {
-	at := session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...)
+	at := session.NewAccess("zkatomic", (*session.Session)(s), path, opts).Without(session.OfHolds...)
 	return &Int64{cell.New(at, layout.Int64, false)}
 }
 
 // made is n, which NewInt64 has made. For a zero or nil value it panics.
 func (n *Int64) made() *Int64 {
 	if n == nil || n.cell == nil {
-		panic(errs.Unmade("an Int64", "NewInt64"))
+		panic(errs.Unmade("zkatomic", "an Int64", "NewInt64"))
 	}
 	return n
 }
@@ -97,7 +96,7 @@ func number(c *cell.Cell, now cell.Content) (int64, error) {
 	}
 	v, err := strconv.ParseInt(string(now.Data), 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%w: the node %s does not hold a number; another program wrote to it", zksync.ErrMisuse, errs.ShowPath(c.Shown()))
+		return 0, errs.Misuse("the node %s does not hold a number; another program wrote to it", errs.ShowPath(c.Shown()))
 	}
 	return v, nil
 }

@@ -3,7 +3,6 @@ package zkatomic
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"sync"
 
@@ -41,13 +40,13 @@ func WithBlock(n int64) zksync.Option {
 // NewSequence names a sequence by a path of its own, which is created when it is first used.
 func NewSequence(s *zksync.Session, path string, opts ...zksync.Option) *Sequence {
 	own, rest := session.Own[sequenceOption](opts)
-	at := session.NewAccess((*session.Session)(s), path, rest).Without(session.OfHolds...)
+	at := session.NewAccess("zkatomic", (*session.Session)(s), path, rest).Without(session.OfHolds...)
 	q := &Sequence{block: 1, next: 1}
 	for _, o := range own {
 		o.set(q)
 	}
 	if q.block < 1 {
-		at.Refuse(fmt.Errorf("%w: a block must have at least 1 number, got %d", zksync.ErrMisuse, q.block))
+		at.Refuse(errs.Misuse("a block must have at least 1 number, got %d", q.block))
 	}
 	q.cell = cell.New(at, layout.Sequence, false)
 	q.cell.Spare = q.reserve
@@ -57,7 +56,7 @@ func NewSequence(s *zksync.Session, path string, opts ...zksync.Option) *Sequenc
 // made is q, which NewSequence has made. For a zero or nil value it panics.
 func (q *Sequence) made() *Sequence {
 	if q == nil || q.cell == nil {
-		panic(errs.Unmade("a Sequence", "NewSequence"))
+		panic(errs.Unmade("zkatomic", "a Sequence", "NewSequence"))
 	}
 	return q
 }
@@ -79,7 +78,7 @@ func (q *Sequence) Next(ctx context.Context) (int64, error) {
 		case now == math.MaxInt64:
 			refused = errFull
 		case now < 0:
-			refused = fmt.Errorf("%w: the node %s holds the number %d; another program wrote to it", zksync.ErrMisuse, errs.ShowPath(q.cell.Shown()), now)
+			refused = errs.Misuse("the node %s holds the number %d; another program wrote to it", errs.ShowPath(q.cell.Shown()), now)
 		}
 		return now + 1, refused == nil
 	})
@@ -93,7 +92,7 @@ func (q *Sequence) Next(ctx context.Context) (int64, error) {
 }
 
 // errFull is the error when all numbers have been given.
-var errFull = fmt.Errorf("%w: the sequence has no more numbers; use another path", zksync.ErrMisuse)
+var errFull = errs.Misuse("the sequence has no more numbers; use another path")
 
 // take takes a number of the block, if there is one.
 func (q *Sequence) take() (n int64, ok bool) {

@@ -3,7 +3,6 @@ package zkatomic
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -42,9 +41,9 @@ type slotTerms struct {
 // NewSlots names n slots by a path of their own, which is created when it is first needed. All processes must give
 // the same n.
 func NewSlots(s *zksync.Session, path string, n int, opts ...zksync.Option) *Slots {
-	at := session.NewAccess((*session.Session)(s), path, opts).Without("WithHandover", "WithLinger")
+	at := session.NewAccess("zkatomic", (*session.Session)(s), path, opts).Without("WithHandover", "WithLinger")
 	if n < 1 {
-		at.Refuse(fmt.Errorf("%w: there must be at least 1 slot, got %d", zksync.ErrMisuse, n))
+		at.Refuse(errs.Misuse("there must be at least 1 slot, got %d", n))
 	}
 	x := &Slots{n: n, g: share.NewUnshared(at, "/"+layout.Slots+"/queue", queue.KindLock)}
 	if at.Misuse() == nil {
@@ -60,7 +59,7 @@ func NewSlots(s *zksync.Session, path string, n int, opts ...zksync.Option) *Slo
 // made is x, which NewSlots has made. For a zero or nil value it panics.
 func (x *Slots) made() *Slots {
 	if x == nil || x.g == nil {
-		panic(errs.Unmade("a Slots", "NewSlots"))
+		panic(errs.Unmade("zkatomic", "a Slots", "NewSlots"))
 	}
 	return x
 }
@@ -68,7 +67,7 @@ func (x *Slots) made() *Slots {
 // check refuses another number of slots.
 func (x *Slots) check(t slotTerms) error {
 	if t.Slots != x.n {
-		return fmt.Errorf("%w: there are %d slots, not %d; use the same number everywhere", zksync.ErrMisuse, t.Slots, x.n)
+		return errs.Misuse("there are %d slots, not %d; use the same number everywhere", t.Slots, x.n)
 	}
 	return nil
 }
@@ -126,7 +125,7 @@ func (x *Slots) obtain(ctx context.Context) (t *queue.Ticket, slot int, err erro
 }
 
 // errNoDirectory is the error when the directory of the slots is missing, which was made with the base node.
-var errNoDirectory = fmt.Errorf("%w: nodes below the path were removed externally; remove the rest, too, and start the processes again", zksync.ErrBroken)
+var errNoDirectory = errs.Broken("the slots object", "nodes of it were removed externally; remove the rest, too, and start the processes again")
 
 // take waits for a free slot, and takes it. first is the ticket of the first in the queue; it is given up. The
 // errors queue.ErrGone and zkconn.ErrOver say that it was lost, and nothing taken.

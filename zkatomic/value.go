@@ -25,13 +25,13 @@ type Value[T any] struct{ cell *cell.Cell }
 
 // NewValue names a value by a path of its own, which is created when it is first changed or watched.
 func NewValue[T any](s *zksync.Session, path string, opts ...zksync.Option) *Value[T] {
-	return &Value[T]{cell.New(session.NewValueAccess((*session.Session)(s), path, opts), layout.Value, true)}
+	return &Value[T]{cell.New(session.NewValueAccess("zkatomic", (*session.Session)(s), path, opts), layout.Value, true)}
 }
 
 // made is v, which NewValue has made. For a zero or nil value it panics.
 func (v *Value[T]) made() *Value[T] {
 	if v == nil || v.cell == nil {
-		panic(errs.Unmade("a Value", "NewValue"))
+		panic(errs.Unmade("zkatomic", "a Value", "NewValue"))
 	}
 	return v
 }

@@ -6,7 +6,6 @@ package zkbarrier
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/gate"
@@ -61,7 +60,7 @@ const maxParties = 2000
 // than the barrier's path.
 func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Option) *Barrier {
 	own, rest := session.Own[actionOption](opts)
-	b := &Barrier{path: path, parties: parties, at: session.NewAccess((*session.Session)(s), path, rest).Without(session.OfHolds...)}
+	b := &Barrier{path: path, parties: parties, at: session.NewAccess("zkbarrier", (*session.Session)(s), path, rest).Without(session.OfHolds...)}
 	for _, o := range own {
 		b.action = o.action
 	}
@@ -69,7 +68,7 @@ func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Opti
 	switch {
 	case b.misuse != nil:
 	case parties < 1 || parties > maxParties:
-		b.misuse = fmt.Errorf("%w: a barrier of %d parties; it can have 1 to %d", zksync.ErrMisuse, parties, maxParties)
+		b.misuse = errs.Misuse("a barrier of %d parties; it can have 1 to %d", parties, maxParties)
 	default:
 		b.terms.Base, b.terms.ACL, b.terms.Type, b.terms.Keys = b.at.Full(path), b.at.ACL(), layout.Barrier, []string{"parties", "generation"}
 		b.terms.First = func() (barrierState, []string) {
@@ -86,7 +85,7 @@ func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Opti
 // made is b, which NewBarrier has made. Of a zero or nil value it panics.
 func (b *Barrier) made() *Barrier {
 	if b == nil || b.at == nil {
-		panic(errs.Unmade("a Barrier", "NewBarrier"))
+		panic(errs.Unmade("zkbarrier", "a Barrier", "NewBarrier"))
 	}
 	return b
 }
@@ -169,7 +168,7 @@ func (b *Barrier) Reset(ctx context.Context) error {
 // in runs f in the present session, and again in the next one if that session ends.
 func (b *Barrier) in(ctx context.Context, op string, f func(context.Context, *zkconn.Epoch) error) error {
 	if b.misuse != nil {
-		return errs.Wrap(op, b.path, b.misuse)
+		return errs.Wrap("zkbarrier", op, b.path, b.misuse)
 	}
 	return b.at.Run(ctx, op, f)
 }

@@ -59,12 +59,12 @@ func (c *barrierCall) await(ctx context.Context) (index int, err error) {
 	b := c.b
 	defer c.turn.Leave()
 	if b.misuse != nil {
-		return -1, errs.Wrap("await", b.path, b.misuse)
+		return -1, errs.Wrap("zkbarrier", "await", b.path, b.misuse)
 	}
 	if err := b.at.Run(ctx, "", c.run); err != nil {
-		return -1, errs.Wrap("await", b.path, record.Saying(err, c.breach.present(b.parties)))
+		return -1, errs.Wrap("zkbarrier", "await", b.path, record.Saying(err, c.breach.present(b.parties)))
 	}
-	return c.index, errs.Wrap("await", b.path, c.err)
+	return c.index, errs.Wrap("zkbarrier", "await", b.path, c.err)
 }
 
 // run is the call in one session. In a later session it finds out first what became of the node that it may have made

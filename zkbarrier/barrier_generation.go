@@ -10,11 +10,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
-	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
 )
 
@@ -93,8 +93,7 @@ func (b *Barrier) advance(from, to barrierState) {
 // check refuses a barrier with another number of parties.
 func (b *Barrier) check(st barrierState) error {
 	if st.Parties != b.parties {
-		return fmt.Errorf("%w: the number of parties of the barrier is %d, not %d; use the same number everywhere",
-			zksync.ErrMisuse, st.Parties, b.parties)
+		return errs.Misuse("the number of parties of the barrier is %d, not %d; use the same number everywhere", st.Parties, b.parties)
 	}
 	return nil
 }
@@ -104,8 +103,8 @@ func (b *Barrier) check(st barrierState) error {
 func (b *Barrier) fit() error {
 	size := (b.parties+8)*(len(b.base())+160) + 8*record.ACLSize(b.at.ACL())
 	if size > record.MaxTransaction {
-		return fmt.Errorf("%w: all %d parties leave in one request, of %d bytes with this path and chroot (%d bytes), "+
-			"and the servers accept %d: use a shorter path or fewer parties", zksync.ErrMisuse, b.parties, size, len(b.base()), record.MaxTransaction)
+		return errs.Misuse("all %d parties leave in one request, of %d bytes with this path and chroot (%d bytes), "+
+			"and the servers accept %d: use a shorter path or fewer parties", b.parties, size, len(b.base()), record.MaxTransaction)
 	}
 	return nil
 }
@@ -145,7 +144,7 @@ func (b *Barrier) recorded(ctx context.Context, e *zkconn.Epoch, st barrierState
 	}
 	how, to := new(barrierRecord), st.next()
 	if err := json.Unmarshal(data, how); err != nil {
-		return nil, fmt.Errorf("%w: %s is not the end of a generation", zksync.ErrMisuse, b.at.Local(b.ended(st.Generation)))
+		return nil, errs.Misuse("%s is not the end of a generation", b.at.Local(b.ended(st.Generation)))
 	}
 	if how.Broken {
 		to = st.broken()

@@ -47,7 +47,7 @@ type BrokenError struct {
 
 // Error names the cause and the parties.
 func (e *BrokenError) Error() string {
-	text := zksync.ErrBroken.Error()
+	text := "the barrier is broken"
 	switch e.Why {
 	case Died:
 		text += ": " + e.deaths()

@@ -3,7 +3,6 @@ package zkbarrier
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
@@ -65,10 +64,10 @@ type participant struct {
 // NewDoubleBarrier names a double barrier of n parties by a path of its own, which its first use creates. The first
 // process that uses it stores n there; all others must give the same n.
 func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Option) *DoubleBarrier {
-	b := &DoubleBarrier{path: path, n: n, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...)}
+	b := &DoubleBarrier{path: path, n: n, at: session.NewAccess("zkbarrier", (*session.Session)(s), path, opts).Without(session.OfHolds...)}
 	b.misuse = b.at.Misuse()
 	if b.misuse == nil && n < 1 {
-		b.misuse = fmt.Errorf("%w: a double barrier of %d parties; it needs one at least", zksync.ErrMisuse, n)
+		b.misuse = errs.Misuse("a double barrier of %d parties; it needs one at least", n)
 	}
 	if b.misuse == nil {
 		b.terms.Base, b.terms.ACL, b.terms.Type, b.terms.Keys = b.base(), b.at.ACL(), layout.DoubleBarrier, []string{"parties"}
@@ -83,7 +82,7 @@ func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Opti
 // made is b, which NewDoubleBarrier has made. Of a zero or nil value it panics.
 func (b *DoubleBarrier) made() *DoubleBarrier {
 	if b == nil || b.at == nil {
-		panic(errs.Unmade("a DoubleBarrier", "NewDoubleBarrier"))
+		panic(errs.Unmade("zkbarrier", "a DoubleBarrier", "NewDoubleBarrier"))
 	}
 	return b
 }
@@ -96,7 +95,7 @@ func (b *DoubleBarrier) made() *DoubleBarrier {
 // one of the n.
 func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	if _, err := b.made().begin(false); err != nil {
-		return errs.Wrap("enter", b.path, err)
+		return errs.Wrap("zkbarrier", "enter", b.path, err)
 	}
 	// enter removes the node of an Enter that failed before it makes a new one.
 	s := &participant{node: b.leftover.node, epoch: b.leftover.epoch, leftover: true}
@@ -115,7 +114,7 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 		b.leftover, s = *s, nil
 	}
 	b.end(s)
-	return errs.Wrap("enter", b.path, err)
+	return errs.Wrap("zkbarrier", "enter", b.path, err)
 }
 
 // Leave returns when all parties of the round have left or died. Whatever it returns, this party leaves: ctx bounds only
@@ -126,7 +125,7 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 func (b *DoubleBarrier) Leave(ctx context.Context) error {
 	s, err := b.made().begin(true)
 	if err != nil {
-		return errs.Wrap("leave", b.path, err)
+		return errs.Wrap("zkbarrier", "leave", b.path, err)
 	}
 	there := ""
 	err = b.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
@@ -144,7 +143,7 @@ func (b *DoubleBarrier) Leave(ctx context.Context) error {
 		s = nil
 	}
 	b.end(s)
-	return errs.Wrap("leave", b.path, err)
+	return errs.Wrap("zkbarrier", "leave", b.path, err)
 }
 
 // begin reserves the object for one call, and checks that the party may make this call now.
@@ -156,11 +155,11 @@ func (b *DoubleBarrier) begin(leaving bool) (*participant, error) {
 	defer b.mu.Unlock()
 	switch {
 	case b.busy:
-		return nil, fmt.Errorf("%w: another call is under way; an object is one party", zksync.ErrMisuse)
+		return nil, errs.Misuse("another call is under way; an object is one party")
 	case leaving && b.entered == nil:
-		return nil, fmt.Errorf("%w: leave without enter", zksync.ErrMisuse)
+		return nil, errs.Misuse("leave without enter")
 	case !leaving && b.entered != nil && !b.entered.left:
-		return nil, fmt.Errorf("%w: the party has entered already", zksync.ErrMisuse)
+		return nil, errs.Misuse("the party has entered already")
 	}
 	b.busy = true
 	return b.entered, nil

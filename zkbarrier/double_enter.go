@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
@@ -169,8 +170,7 @@ func (b *DoubleBarrier) look(ctx context.Context, e *zkconn.Epoch, s *participan
 	// A Stat's Cversion is the number of children that were made and of those that were deleted, together. So half of
 	// the sum with NumChildren is the number of parties that have come to this round.
 	if came := (int(dir.Cversion)+int(dir.NumChildren))/2 - later; came > b.n {
-		return fmt.Errorf("%w: the round opened for %d parties, and %d may have come by then; this may not be one of them",
-			zksync.ErrBroken, b.n, came)
+		return errs.Broken("the barrier", "the round opened for %d parties, and %d may have come by then; this may not be one of them", b.n, came)
 	}
 	s.count = 0 // this party is one of the n, and need not open the round
 	return nil

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
-	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
 )
 
@@ -74,8 +74,7 @@ func (b *DoubleBarrier) learn(ctx context.Context, e *zkconn.Epoch) (dir *zk.Sta
 // check refuses a barrier of another number of parties.
 func (b *DoubleBarrier) check(t doubleTerms) error {
 	if t.Parties != b.n {
-		return fmt.Errorf("%w: the number of parties of the double barrier is %d, not %d; use the same number everywhere",
-			zksync.ErrMisuse, t.Parties, b.n)
+		return errs.Misuse("the number of parties of the double barrier is %d, not %d; use the same number everywhere", t.Parties, b.n)
 	}
 	return nil
 }

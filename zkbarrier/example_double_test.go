@@ -68,6 +68,6 @@ func ExampleDoubleBarrier_Enter() {
 	fmt.Println(err)
 	fmt.Println(night.State(context.Background()))
 	// Output:
-	// zksync: enter /reports/night: context canceled
+	// zkbarrier: enter /reports/night: context canceled
 	// /reports/night: double barrier, 0 of 2 have arrived <nil>
 }

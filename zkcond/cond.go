@@ -39,13 +39,13 @@ type Cond struct {
 func New(l zksync.Locker, path string, opts ...zksync.Option) *Cond {
 	c := &Cond{L: l, path: path, lock: share.MonitorOf(l)}
 	if c.lock == nil {
-		c.misuse = fmt.Errorf("%w: a condition of a nil lock", zksync.ErrMisuse)
+		c.misuse = errs.Misuse("a condition of a nil lock")
 		return c
 	}
-	c.at = session.NewAccess(c.lock.Session(), path, opts).Of(layout.Cond)
-	c.misuse = cmp.Or(c.lock.Misuse(), c.at.Misuse())
-	if c.misuse == nil && within(c.lock.Path(), path) {
-		c.misuse = fmt.Errorf("%w: %s is the directory of the lock; use a path beside it", zksync.ErrMisuse, path)
+	c.at = session.NewAccess("zkcond", c.lock.At().Session, path, opts).Of(layout.Cond)
+	c.misuse = cmp.Or(c.lock.At().Misuse(), c.at.Misuse())
+	if c.misuse == nil && within(c.lock.At().Path, path) {
+		c.misuse = errs.Misuse("%s is the directory of the lock; use a path beside it", path)
 	}
 	c.at.Refuse(c.misuse)
 	return c
@@ -54,7 +54,7 @@ func New(l zksync.Locker, path string, opts ...zksync.Option) *Cond {
 // made is c, which New has made. Of a zero or nil value it panics.
 func (c *Cond) made() *Cond {
 	if c == nil || c.at == nil && c.misuse == nil {
-		panic(errs.Unmade("a Cond", "New"))
+		panic(errs.Unmade("zkcond", "a Cond", "New"))
 	}
 	return c
 }
@@ -99,7 +99,7 @@ func (c *Cond) must(op string, f func() error) {
 // the error, perhaps another than l.
 func (c *Cond) WaitContext(ctx context.Context, l *zksync.Lease) (*zksync.Lease, error) {
 	if c.made(); l == nil && c.misuse == nil {
-		return nil, c.wrap("wait", fmt.Errorf("%w: a nil lease; lock before", zksync.ErrMisuse))
+		return nil, c.wrap("wait", errs.Misuse("a nil lease; lock before"))
 	}
 	again, err := c.wait(ctx, (*lease.Lease)(l))
 	return (*zksync.Lease)(again), c.wrap("wait", err)
@@ -142,7 +142,7 @@ func (c *Cond) under(ctx context.Context, l *lease.Lease, all bool) error {
 		return c.misuse
 	}
 	if l == nil {
-		return fmt.Errorf("%w: a nil lease; lock before", zksync.ErrMisuse)
+		return errs.Misuse("a nil lease; lock before")
 	}
 	held, err := c.lock.Held(l)
 	if err == nil {
@@ -268,10 +268,4 @@ func contextError(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-func (c *Cond) wrap(op string, err error) error {
-	var named *zksync.Error
-	if err == nil || errors.As(err, &named) {
-		return err
-	}
-	return &zksync.Error{Op: op, Path: c.path, Err: err}
-}
+func (c *Cond) wrap(op string, err error) error { return errs.Wrap("zkcond", op, c.path, err) }

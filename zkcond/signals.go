@@ -2,13 +2,12 @@ package zkcond
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
-	"github.com/go-menagerie/menagerie/zksync"
 )
 
 // signals is the data of the condition's node: the signals that were sent and not yet used. It is always written at
@@ -36,7 +35,7 @@ func parseSignals(data []byte) (s signals, err error) {
 		return s, err
 	}
 	if err := json.Unmarshal(data, &s); err != nil {
-		return s, fmt.Errorf("%w: the node is not that of a condition; use a path of its own", zksync.ErrMisuse)
+		return s, errs.Misuse("the node is not that of a condition; use a path of its own")
 	}
 	return s, nil
 }

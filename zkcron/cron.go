@@ -56,7 +56,7 @@ type Cron struct {
 
 // New names a schedule by a path of its own. Its options are WithACL and WithName.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Cron {
-	c := &Cron{at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...)}
+	c := &Cron{at: session.NewAccess("zkcron", (*session.Session)(s), path, opts).Without(session.OfHolds...)}
 	c.clock.wall = time.Now
 	c.root = record.Terms[struct{}]{
 		Base: c.at.Full(c.local()), ACL: c.at.ACL(), Type: layout.Cron,
@@ -69,7 +69,7 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Cron {
 // made is c, which New has made. Of a zero or nil value it panics.
 func (c *Cron) made() *Cron {
 	if c == nil || c.at == nil {
-		panic(errs.Unmade("a Cron", "New"))
+		panic(errs.Unmade("zkcron", "a Cron", "New"))
 	}
 	return c
 }
@@ -191,7 +191,7 @@ func decode(data []byte) (r run, err error) {
 		return r, nil
 	}
 	if err := json.Unmarshal(data, &r); err != nil {
-		return run{}, fmt.Errorf("%w: the record of the job cannot be read: %w", zksync.ErrMisuse, err)
+		return run{}, errs.Misuse("the record of the job cannot be read: %w", err)
 	}
 	return r, nil
 }

@@ -101,7 +101,7 @@ func ExampleRecord() {
 	fmt.Println(st.Jobs, st.Entries[0].ID, err)
 	// Output:
 	// false true <nil>
-	// zksync: last /schedules/billing: not found: a job "reminders"
+	// zkcron: last /schedules/billing: not found: a job "reminders"
 	// 1 invoices <nil>
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
-	"github.com/go-menagerie/menagerie/zksync"
 )
 
 // job is a job as it was registered. It does not change after that.
@@ -37,7 +36,7 @@ const queueName, recordName = "/queue", "/record"
 // checkName refuses a name that cannot be the name of a node.
 func checkName(name string) error {
 	if name == "" || strings.Contains(name, "/") || node.ValidatePath("/job/"+name) != nil {
-		return fmt.Errorf("%w: a job of the name %s; a name is that of a node, without a slash", zksync.ErrMisuse, errs.Quote(name))
+		return errs.Misuse("a job of the name %s; a name is that of a node, without a slash", errs.Quote(name))
 	}
 	return nil
 }
@@ -117,6 +116,6 @@ func WithLocation(loc *time.Location) JobOption {
 // refuse makes Run fail because of how the job was registered. Only the first reason counts.
 func (j *job) refuse(format string, args ...any) {
 	if j.bad == nil {
-		j.bad = fmt.Errorf("%w: job %q: %s", zksync.ErrMisuse, j.name, fmt.Sprintf(format, args...))
+		j.bad = errs.Misuse("job %q: %s", j.name, fmt.Sprintf(format, args...))
 	}
 }

@@ -104,7 +104,7 @@ func (a *acquisition) refused(ctx context.Context, e *zkconn.Epoch, v record.Ver
 		if _, lasts, err := e.Exists(ctx, a.m.holdNode(h.Token)); err != nil || !lasts {
 			return err
 		}
-		return fmt.Errorf("%w: %s holds already, with token %s; Resume continues a hold", zksync.ErrMisuse, errs.Quote(h.Owner), h.Token)
+		return errs.Misuse("%s holds already, with token %s; Resume continues a hold", errs.Quote(h.Owner), h.Token)
 	case a.try:
 		return zksync.ErrNotAcquired
 	}

@@ -78,7 +78,7 @@ func ExampleHold() {
 	// Output:
 	// <nil>
 	// <nil>
-	// zksync: unlock /jobs/invoices: lease lost: broken by ann: they were of may
+	// zkdurable: unlock /jobs/invoices: lease lost: broken by ann: they were of may
 	// ann said: they were of may
 }
 

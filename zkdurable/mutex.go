@@ -39,7 +39,7 @@ type Holder struct {
 // NewMutex names a lock by a path of its own. Its options are WithACL and WithName, the name under which this process breaks
 // holds.
 func NewMutex(s *zksync.Session, path string, opts ...zksync.Option) *Mutex {
-	at := session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...)
+	at := session.NewAccess("zkdurable", (*session.Session)(s), path, opts).Without(session.OfHolds...)
 	m := &Mutex{at: at, q: at.Queue("/"+layout.Durable+"/queue", queue.KindLock)}
 	m.terms.Base, m.terms.ACL, m.terms.Type = at.Full(path)+"/"+layout.Durable, at.ACL(), layout.Durable
 	m.q.Base = m.terms.Base
@@ -51,7 +51,7 @@ func NewMutex(s *zksync.Session, path string, opts ...zksync.Option) *Mutex {
 // made is m, which NewMutex has made. Of a zero or nil value it panics.
 func (m *Mutex) made() *Mutex {
 	if m == nil || m.at == nil {
-		panic(errs.Unmade("a Mutex", "NewMutex"))
+		panic(errs.Unmade("zkdurable", "a Mutex", "NewMutex"))
 	}
 	return m
 }
@@ -229,7 +229,7 @@ const maxOwner, maxText = 1 << 10, 64 << 10
 // valid refuses a text that would not be kept unchanged.
 func valid(what, text string, least, most int) error {
 	if len(text) < least || len(text) > most || !utf8.ValidString(text) {
-		return fmt.Errorf("%w: the %s must be UTF-8 of %d to %d bytes, and not %s", zksync.ErrMisuse, what, least, most, errs.Quote(text))
+		return errs.Misuse("the %s must be UTF-8 of %d to %d bytes, and not %s", what, least, most, errs.Quote(text))
 	}
 	return nil
 }

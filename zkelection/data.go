@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
@@ -101,7 +100,7 @@ func (e *Election) setOnce(ctx context.Context, l *lease.Lease, data, sent []byt
 	c.Data = data
 	next := c.Encode()
 	if size := len(next) + record.ACLSize(e.at.ACL()) + len(p.Node) + spare; size > record.MaxTransaction {
-		return nil, fmt.Errorf("%w: %d bytes do not fit into a node", errs.ErrMisuse, len(data))
+		return nil, errs.Misuse("%d bytes do not fit into a node", len(data))
 	}
 	_, err = l.GuardBare(ctx, []any{&zk.SetDataRequest{Path: e.at.Local(p.Node), Data: next, Version: st.Version}})
 	return next, err

@@ -54,7 +54,7 @@ type bareID struct{ zksync.Option }
 // candidate cannot have Data: with Data the first call reports zksync.ErrMisuse, and so does SetData.
 func WithBareID() zksync.Option { return bareID{session.Misplaced("WithBareID")} }
 
-var errBare = fmt.Errorf("%w: Data of a candidate with a bare ID; leave out one of the two", errs.ErrMisuse)
+var errBare = errs.Misuse("Data of a candidate with a bare ID; leave out one of the two")
 
 // New names an election by the path of its directory, which is created when it is first needed and belongs to the
 // election. self is this process's candidate. New sends nothing.
@@ -69,7 +69,7 @@ func New(s *zksync.Session, path string, self Candidate, opts ...zksync.Option) 
 	e := &Election{path: path, s: s, self: self}
 	e.self.Data = slices.Clone(self.Data)
 	own, rest := session.Own[bareID](opts)
-	at := session.NewDelayed((*session.Session)(s), path, rest).Without("WithAsyncUnlock")
+	at := session.NewDelayed("zkelection", (*session.Session)(s), path, rest).Without("WithAsyncUnlock")
 	if e.bare = len(own) > 0; e.bare && len(self.Data) > 0 {
 		at.Refuse(errBare)
 	}
@@ -90,7 +90,7 @@ func New(s *zksync.Session, path string, self Candidate, opts ...zksync.Option) 
 // made is e, which New has made. Of a zero or nil value it panics.
 func (e *Election) made() *Election {
 	if e == nil || e.at == nil {
-		panic(errs.Unmade("an Election", "New"))
+		panic(errs.Unmade("zkelection", "an Election", "New"))
 	}
 	return e
 }
@@ -171,7 +171,8 @@ func (e *Election) Contenders(ctx context.Context) ([]zksync.Contender, error) {
 	if err := e.made().at.Misuse(); err != nil {
 		return nil, e.wrap("list", err)
 	}
-	return zksync.Contenders(ctx, e.s, e.path)
+	list, err := zksync.Contenders(ctx, e.s, e.path)
+	return list, e.wrap("list", errs.Reason(err))
 }
 
 func (e *Election) list(ctx context.Context, limit int) (list []Candidate, err error) {
@@ -188,10 +189,4 @@ func (e *Election) list(ctx context.Context, limit int) (list []Candidate, err e
 // String names the election for messages.
 func (e *Election) String() string { return fmt.Sprintf("election %s", e.made().path) }
 
-func (e *Election) wrap(op string, err error) error {
-	var named *zksync.Error
-	if err == nil || errors.As(err, &named) {
-		return err
-	}
-	return &zksync.Error{Op: op, Path: e.path, Err: err}
-}
+func (e *Election) wrap(op string, err error) error { return e.at.Named(op, err) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -22,5 +23,5 @@ func (e *Election) State(ctx context.Context) (State, error) {
 			st.State, st.Detail = "led", strings.Replace(st.Detail, "held", "led", 1)
 		}
 	}
-	return State(st), err
+	return State(st), e.wrap("state", errs.Reason(err))
 }

@@ -39,14 +39,14 @@ type Result[T any] struct {
 func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Flight[T] {
 	// The place of an entry in the queue decides which results are for its callers. So another call must not get the
 	// entry, and the entry must not stay after its call.
-	at := session.NewAccess((*session.Session)(s), path, opts).Without("WithHandover", "WithLinger", "WithAsyncUnlock")
+	at := session.NewAccess("zkflight", (*session.Session)(s), path, opts).Without("WithHandover", "WithLinger", "WithAsyncUnlock")
 	return &Flight[T]{opts: slices.Clone(opts), at: at, calls: make(map[string]*call[T])}
 }
 
 // made is f, which New has made. Of a zero or nil value it panics.
 func (f *Flight[T]) made() *Flight[T] {
 	if f == nil || f.at == nil {
-		panic(errs.Unmade("a Flight", "New"))
+		panic(errs.Unmade("zkflight", "a Flight", "New"))
 	}
 	return f
 }
@@ -116,4 +116,6 @@ func (f *Flight[T]) Forget(ctx context.Context, key string) error {
 func (f *Flight[T]) node(key string) string { return f.at.Path + "/" + layout.NodeName(key) }
 
 // named adds the operation and the path of the key to an error that does not have them.
-func (f *Flight[T]) named(op, key string, err error) error { return errs.Wrap(op, f.node(key), err) }
+func (f *Flight[T]) named(op, key string, err error) error {
+	return errs.Wrap("zkflight", op, f.node(key), err)
+}

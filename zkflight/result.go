@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -62,7 +63,7 @@ func (c *call[T]) encode(l *lease.Lease, o outcome[T]) (data []byte, err error) 
 	default:
 		if r.Value, err = encodeValue(o.val); err != nil {
 			r.Value, r.Misuse = nil, true
-			r.fail(strings.TrimPrefix(err.Error(), zksync.ErrMisuse.Error()+": "))
+			r.fail(strings.TrimSuffix(err.Error(), ": misuse"))
 		}
 	}
 	return record.Encode(r), err
@@ -72,10 +73,10 @@ func (c *call[T]) encode(l *lease.Lease, o outcome[T]) (data []byte, err error) 
 func encodeValue(v any) (json.RawMessage, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the result cannot be given to others: %w", zksync.ErrMisuse, err)
+		return nil, errs.Misuse("the result cannot be given to others: %w", err)
 	}
 	if len(data) > maxValue {
-		return nil, fmt.Errorf("%w: a result of %d bytes of JSON, at most %d can be given to others", zksync.ErrMisuse, len(data), maxValue)
+		return nil, errs.Misuse("a result of %d bytes of JSON, at most %d can be given to others", len(data), maxValue)
 	}
 	return data, nil
 }
@@ -97,7 +98,7 @@ func (c *call[T]) receive(data []byte, callers int) (outcome[T], error) {
 	}
 	switch {
 	case r.Misuse:
-		return o, fmt.Errorf("%w: in another process: %s", zksync.ErrMisuse, *r.Error)
+		return o, errs.Misuse("in another process: %s", *r.Error)
 	case r.Error != nil:
 		e := &RemoteError{Text: *r.Error, Panicked: r.Panic}
 		_ = json.Unmarshal(r.By, &e.Owner)         // for people only
@@ -105,7 +106,7 @@ func (c *call[T]) receive(data []byte, callers int) (outcome[T], error) {
 		return o, e
 	}
 	if err := json.Unmarshal(r.Value, &o.val); err != nil {
-		return o, fmt.Errorf("%w: the result that another process has sent is no %T: %w", zksync.ErrMisuse, o.val, err)
+		return o, errs.Misuse("the result that another process has sent is no %T: %w", o.val, err)
 	}
 	return o, nil
 }
@@ -113,7 +114,7 @@ func (c *call[T]) receive(data []byte, callers int) (outcome[T], error) {
 // decode reads the data of the key's node, and returns an error if it is not a result.
 func (c *call[T]) decode(data []byte) (r result, err error) {
 	if err := json.Unmarshal(data, &r); err != nil || r.Error == nil && r.Value == nil {
-		return r, fmt.Errorf("%w: the data of node %s is not a result of this package", zksync.ErrMisuse, c.f.node(c.key))
+		return r, errs.Misuse("the data of node %s is not a result of this package", c.f.node(c.key))
 	}
 	return r, nil
 }

@@ -64,7 +64,7 @@ func (c *call[T]) contend() (o outcome[T], err error) {
 	wait, stop := context.WithCancelCause(c.ctx)
 	defer stop(nil)
 	l := c.listen(wait, stop, callers)
-	place := share.NewUnshared(session.NewAccess(c.f.at.Session, c.queue(), c.f.opts), "", queue.KindLock)
+	place := share.NewUnshared(session.NewAccess("zkflight", c.f.at.Session, c.queue(), c.f.opts), "", queue.KindLock)
 	place.Queue().Type, place.Queue().Waits = "", l.queued // the Flight is above
 	held, err := place.Get(wait, false, place.Queue().Obtain)
 	// The listener's fields are read only after it has ended.

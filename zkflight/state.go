@@ -38,7 +38,7 @@ func (f *Flight[T]) KeyState(ctx context.Context, key string) (KeyState, error) 
 	if err := f.made().at.Misuse(); err != nil {
 		return KeyState{}, f.named("state", key, err)
 	}
-	at := session.NewAccess[zksync.Option](f.at.Session, f.node(key), nil)
+	at := session.NewAccess[zksync.Option]("zkflight", f.at.Session, f.node(key), nil)
 	return look.State(ctx, at, layout.FlightKey, func(r *look.Reader) KeyState {
 		st := KeyState{r.Summary("idle", "nobody runs it")}
 		q := r.Queue("/flight")

@@ -84,9 +84,9 @@ func (g *Group) newAssignment(m *Membership, items []string, f func(context.Cont
 	}
 	switch {
 	case m == nil || f == nil:
-		return nil, fmt.Errorf("%w: Assign without a membership, or without a function", errs.ErrMisuse)
+		return nil, errs.Misuse("Assign without a membership, or without a function")
 	case m.g.at.Session != g.at.Session || m.g.at.Path != g.at.Path:
-		return nil, fmt.Errorf("%w: the membership is of another group", errs.ErrMisuse)
+		return nil, errs.Misuse("the membership is of another group")
 	}
 	a := &assignment{g: g, m: m, f: f, w: rounds.NewWorker(g.rounds(), layout.Escape(m.id), items), parts: rounds.NewDivision(items), failed: map[uint64]int{}}
 	for _, o := range opts {
@@ -96,15 +96,15 @@ func (g *Group) newAssignment(m *Membership, items []string, f func(context.Cont
 	for _, name := range items {
 		hash := rounds.Hash(name)
 		if other, there := seen[hash]; there {
-			return nil, fmt.Errorf("%w: the items %s and %s are the same, or have the same hash", errs.ErrMisuse, errs.Quote(other), errs.Quote(name))
+			return nil, errs.Misuse("the items %s and %s are the same, or have the same hash", errs.Quote(other), errs.Quote(name))
 		}
 		seen[hash] = name
 		path := strings.TrimSuffix(g.at.Path, "/") + "/" + layout.Group + "/items/" + layout.NodeName(name)
-		lock := (*share.Cohort)(zksync.NewMutex((*zksync.Session)(g.at.Session), path, g.opts...)).Part()
+		lock := (*share.Cohort)(zksync.NewMutex((*zksync.Session)(g.at.Session), path, g.opts...)).Part("zkgroup")
 		a.items = append(a.items, &item{name: name, lock: (*zksync.Mutex)(lock), recorded: true})
 	}
 	if 8*len(items)+1024 > record.MaxTransaction {
-		return nil, fmt.Errorf("%w: %d items are too many", errs.ErrMisuse, len(items))
+		return nil, errs.Misuse("%d items are too many", len(items))
 	}
 	a.p = &presence.Presence{At: g.at, Node: a.w.Node, Data: a.w.Data(nil), Enter: a.enter, Apply: g.applyOn, Exit: a.w.Exit, Lifetime: g.lifetime, Changed: a.present, Taken: a.taken}
 	return a, nil
@@ -113,7 +113,7 @@ func (g *Group) newAssignment(m *Membership, items []string, f func(context.Cont
 // taken is the error if there is another worker of this ID.
 func (a *assignment) taken(here bool) error {
 	if here {
-		return fmt.Errorf("%w: the member %s is in an Assign already", errs.ErrMisuse, errs.Quote(a.m.id))
+		return errs.Misuse("the member %s is in an Assign already", errs.Quote(a.m.id))
 	}
 	return a.m.taken(false)
 }

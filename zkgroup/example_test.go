@@ -107,5 +107,5 @@ func ExampleAssignOption() {
 	fmt.Println(err)
 	// Output:
 	// monday, attempt 1: the printer is out of paper
-	// zksync: assign /batches/reports: the printer is gone
+	// zkgroup: assign /batches/reports: the printer is gone
 }

@@ -3,7 +3,6 @@ package zkgroup
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -37,7 +36,7 @@ type terms struct {
 // New names a group by a path of its own, which is made when the first member joins. All members must name the same
 // path. Its options are WithACL and WithName.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Group {
-	at := session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...)
+	at := session.NewAccess("zkgroup", (*session.Session)(s), path, opts).Without(session.OfHolds...)
 	g := &Group{at: at, opts: opts}
 	base := strings.TrimSuffix(at.Full(path), "/") + "/" + layout.Group
 	g.terms = record.Terms[terms]{
@@ -47,7 +46,7 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Group {
 		},
 		Check: func(t terms) error {
 			if t.Hash != rounds.HashName {
-				return fmt.Errorf("%w: the group divides items by the hash %s, this version by %s", errs.ErrMisuse, errs.Quote(t.Hash), rounds.HashName)
+				return errs.Misuse("the group divides items by the hash %s, this version by %s", errs.Quote(t.Hash), rounds.HashName)
 			}
 			return nil
 		},
@@ -58,7 +57,7 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Group {
 // checked is g, which New has made. Of a zero or nil value it panics.
 func (g *Group) checked() *Group {
 	if g == nil || g.at == nil {
-		panic(errs.Unmade("a Group", "New"))
+		panic(errs.Unmade("zkgroup", "a Group", "New"))
 	}
 	return g
 }
@@ -88,7 +87,7 @@ func (g *Group) applyOn(ctx context.Context, e *zkconn.Epoch, link int64, ops ..
 	return unlessRemoved(g.at.ApplyOn(ctx, e, link, g.writers(), ops...))
 }
 
-var errRemoved = fmt.Errorf("%w: another program has removed nodes of the group; remove the rest, too, and join again", errs.ErrBroken)
+var errRemoved = errs.Broken("the group", "another program has removed nodes of it; remove the rest, too, and join again")
 
 // unlessRemoved is errRemoved if the nodes are gone that every change needs.
 func unlessRemoved(err error) error {

@@ -3,7 +3,6 @@ package zkgroup
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -37,9 +36,9 @@ func (g *Group) join(ctx context.Context, me Member) (*Membership, error) {
 	switch escaped := len(layout.Escape(me.ID)); {
 	case err != nil:
 	case me.ID == "":
-		err = fmt.Errorf("%w: a member without an ID", errs.ErrMisuse)
+		err = errs.Misuse("a member without an ID")
 	case escaped > layout.MaxName:
-		err = fmt.Errorf("%w: the ID of a member is too long: %d bytes, escaped as in a URL, and at most %d", errs.ErrMisuse, escaped, layout.MaxName)
+		err = errs.Misuse("the ID of a member is too long: %d bytes, escaped as in a URL, and at most %d", escaped, layout.MaxName)
 	case ctx.Err() != nil:
 		err = errs.OfContext(ctx)
 	default:
@@ -56,7 +55,7 @@ func (g *Group) join(ctx context.Context, me Member) (*Membership, error) {
 	if _, err := m.p.There(ctx); err != nil {
 		m.p.GiveUp()
 		if m.p.Waited() && ctx.Err() != nil {
-			err = fmt.Errorf("%w, %w: there is a member with the ID %s, whose session has not ended: %w", errs.ErrMisuse, errs.ErrNotAcquired, errs.Quote(me.ID), err)
+			err = errs.Misuse("%w: there is a member with the ID %s, whose session has not ended: %w", errs.ErrNotAcquired, errs.Quote(me.ID), err)
 		}
 		return nil, err
 	}
@@ -66,16 +65,16 @@ func (g *Group) join(ctx context.Context, me Member) (*Membership, error) {
 // taken is the error if another member with this ID stays. here means that it is of this session.
 func (m *Membership) taken(here bool) error {
 	if here {
-		return fmt.Errorf("%w: this session has a member with the ID %s already", errs.ErrMisuse, errs.Quote(m.id))
+		return errs.Misuse("this session has a member with the ID %s already", errs.Quote(m.id))
 	}
-	return fmt.Errorf("%w, %w: another session has a member with the ID %s; choose another ID, or try again if its process has ended",
-		errs.ErrMisuse, errs.ErrNotAcquired, errs.Quote(m.id))
+	return errs.Misuse("%w: another session has a member with the ID %s; choose another ID, or try again if its process has ended",
+		errs.ErrNotAcquired, errs.Quote(m.id))
 }
 
 // fits refuses data for which a request has no room.
 func (g *Group) fits(id string, data []byte) error {
 	if len(data)+2*len(g.member(id))+record.ACLSize(g.at.ACL())+512 > record.MaxTransaction {
-		return fmt.Errorf("%w: %d bytes of data do not fit into a request", errs.ErrMisuse, len(data))
+		return errs.Misuse("%d bytes of data do not fit into a request", len(data))
 	}
 	return nil
 }

@@ -23,13 +23,13 @@ type Gate struct {
 // NewGate names a gate by the path of a directory of its own, which is created when it is first needed. It does no I/O. The
 // first call reports a malformed path, a nil session, or an option that does not apply as zksync.ErrMisuse.
 func NewGate(s *zksync.Session, path string, opts ...zksync.Option) *Gate {
-	return &Gate{session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...).Of(layout.Gate)}
+	return &Gate{session.NewAccess("zklatch", (*session.Session)(s), path, opts).Without(session.OfHolds...).Of(layout.Gate)}
 }
 
 // made is g, which NewGate has made. It panics with a zero or nil value.
 func (g *Gate) made() *Gate {
 	if g == nil || g.at == nil {
-		panic(errs.Unmade("a Gate", "NewGate"))
+		panic(errs.Unmade("zklatch", "a Gate", "NewGate"))
 	}
 	return g
 }

@@ -47,7 +47,7 @@ type terms struct {
 }
 
 // errRemoved is the error when a latch has lost nodes that only another program deletes.
-var errRemoved = fmt.Errorf("%w: nodes of the latch were removed externally", zksync.ErrBroken)
+var errRemoved = errs.Broken("the latch", "nodes of it were removed externally")
 
 // option is an option that only New takes.
 type option struct {
@@ -66,12 +66,12 @@ func WithEphemeral() zksync.Option {
 // a malformed path, a nil session, or an option that does not apply as zksync.ErrMisuse.
 func New(s *zksync.Session, path string, total int, opts ...zksync.Option) *Latch {
 	own, rest := session.Own[option](opts)
-	l := &Latch{total: total, at: session.NewAccess((*session.Session)(s), path, rest).Without(session.OfHolds...)}
+	l := &Latch{total: total, at: session.NewAccess("zklatch", (*session.Session)(s), path, rest).Without(session.OfHolds...)}
 	for _, o := range own {
 		o.set(l)
 	}
 	if total < 0 {
-		l.at.Refuse(fmt.Errorf("%w: a latch of %d events; give 0 or more", zksync.ErrMisuse, total))
+		l.at.Refuse(errs.Misuse("a latch of %d events; give 0 or more", total))
 	}
 	if l.at.Misuse() == nil {
 		l.terms.Base, l.terms.ACL, l.terms.Type, l.terms.Keys = l.at.Full(path), l.at.ACL(), layout.Latch, []string{"total"}
@@ -83,8 +83,7 @@ func New(s *zksync.Session, path string, total int, opts ...zksync.Option) *Latc
 		}
 		l.terms.Check = func(t terms) error {
 			if t.Total != total {
-				return fmt.Errorf("%w: the number of events of the latch is %d, not %d; use the same number everywhere",
-					zksync.ErrMisuse, t.Total, total)
+				return errs.Misuse("the number of events of the latch is %d, not %d; use the same number everywhere", t.Total, total)
 			}
 			return nil
 		}
@@ -98,7 +97,7 @@ func (l *Latch) closed() string { return fmt.Sprintf("%s/closed-of-%d", l.terms.
 // made is l, which New has made. It panics with a zero or nil value.
 func (l *Latch) made() *Latch {
 	if l == nil || l.at == nil {
-		panic(errs.Unmade("a Latch", "New"))
+		panic(errs.Unmade("zklatch", "a Latch", "New"))
 	}
 	return l
 }

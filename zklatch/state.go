@@ -57,7 +57,7 @@ func (g *Gate) State(ctx context.Context) (GateState, error) {
 		}
 		// The children of ours are the marks of processes that open the gate.
 		if n.Stat.EphemeralOwner != 0 || slices.ContainsFunc(n.Children, func(name string) bool { return !isUUID(name) }) {
-			r.Fail(fmt.Errorf("%w: node %s is not that of a gate", errs.ErrMisuse, errs.ShowPath(n.Path)))
+			r.Fail(errs.Misuse("node %s is not that of a gate", errs.ShowPath(n.Path)))
 		}
 		row := n.Row("gate", "closed")
 		st := GateState{r.Summary("closed", "closed by %s%s", wording.Who(node.Owner(row.Owner), row.Session), wording.ForHow(row.Since, time.Now()))}

@@ -69,7 +69,7 @@ func ExampleMap_Update() {
 	// Output:
 	// 1 <nil>
 	// 2 <nil>
-	// 0 zksync: update /quota: 2 requests were made
+	// 0 zkmap: update /quota: 2 requests were made
 }
 
 // Feature flags are looked up at every request of a web server, so they are read from a copy in memory.

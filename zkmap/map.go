@@ -31,7 +31,7 @@ type keyed[K comparable] struct {
 // integer type, or a type with the methods of encoding.TextMarshaler and TextUnmarshaler. Values are JSON, unless
 // zksync.WithCodec says otherwise. All processes must use the same types and the same codec.
 func New[K comparable, V any](s *zksync.Session, path string, opts ...zksync.Option) *Map[K, V] {
-	return &Map[K, V]{newKeyed[K](session.NewValueAccess((*session.Session)(s), path, opts), layout.Map)}
+	return &Map[K, V]{newKeyed[K](session.NewValueAccess("zkmap", (*session.Session)(s), path, opts), layout.Map)}
 }
 
 func newKeyed[K comparable](at *session.Access, kind string) keyed[K] {
@@ -43,7 +43,7 @@ func newKeyed[K comparable](at *session.Access, kind string) keyed[K] {
 // made is m, which New has made. For a zero or nil value it panics.
 func (m *Map[K, V]) made() *Map[K, V] {
 	if m == nil || m.at == nil {
-		panic(errs.Unmade("a Map", "New"))
+		panic(errs.Unmade("zkmap", "a Map", "New"))
 	}
 	return m
 }

@@ -16,13 +16,13 @@ type Set[K comparable] struct{ keyed[K] }
 
 // NewSet names a set by a path of its own: see [New]. It takes no codec.
 func NewSet[K comparable](s *zksync.Session, path string, opts ...zksync.Option) *Set[K] {
-	return &Set[K]{newKeyed[K](session.NewValueAccess((*session.Session)(s), path, opts).Without("WithCodec"), layout.Set)}
+	return &Set[K]{newKeyed[K](session.NewValueAccess("zkmap", (*session.Session)(s), path, opts).Without("WithCodec"), layout.Set)}
 }
 
 // made is s, which NewSet has made. For a zero or nil value it panics.
 func (s *Set[K]) made() *Set[K] {
 	if s == nil || s.at == nil {
-		panic(errs.Unmade("a Set", "NewSet"))
+		panic(errs.Unmade("zkmap", "a Set", "NewSet"))
 	}
 	return s
 }

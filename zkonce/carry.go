@@ -3,10 +3,9 @@ package zkonce
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"reflect"
 
-	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/internal/errs"
 )
 
 // carried is a result as JSON. Of an error only the text is kept, because hardly any error survives JSON.
@@ -51,7 +50,7 @@ func pack(v any) ([]byte, error) {
 func unfit[T any]() error {
 	bad := new(json.UnsupportedTypeError)
 	if _, err := json.Marshal(*new(T)); errors.As(err, &bad) {
-		return fmt.Errorf("%w: a result of type %v cannot be kept as JSON, because of %v", zksync.ErrMisuse, reflect.TypeFor[T](), bad.Type)
+		return errs.Misuse("a result of type %v cannot be kept as JSON, because of %v", reflect.TypeFor[T](), bad.Type)
 	}
 	return nil
 }

@@ -35,15 +35,15 @@ type outcome struct {
 // New names a Once by a path of its own. Its options are those of a lock, without zksync.WithLinger and
 // zksync.WithAsyncUnlock: a lock entry that lingers would look like a function that runs.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Once {
-	lock := (*share.Cohort)(zksync.NewMutex(s, path+"/lock", opts...)).Part()
-	at := session.NewAccess((*session.Session)(s), path, opts).Without("WithLinger", "WithAsyncUnlock").Of(layout.Once)
+	lock := (*share.Cohort)(zksync.NewMutex(s, path+"/lock", opts...)).Part("zkonce")
+	at := session.NewAccess("zkonce", (*session.Session)(s), path, opts).Without("WithLinger", "WithAsyncUnlock").Of(layout.Once)
 	return &Once{m: (*zksync.Mutex)(lock), at: at}
 }
 
 // made is o, which New has made. Of a zero or nil value it panics.
 func (o *Once) made() *Once {
 	if o == nil || o.at == nil {
-		panic(errs.Unmade("a Once", "New"))
+		panic(errs.Unmade("zkonce", "a Once", "New"))
 	}
 	return o
 }

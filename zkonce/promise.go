@@ -3,7 +3,6 @@ package zkonce
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 
@@ -48,11 +47,11 @@ type Failure struct {
 func (f *Failure) Error() string { return "zkonce: the promise has failed: " + f.Message }
 
 // errRemoved is the error when a promise has lost nodes that this package never deletes.
-var errRemoved = fmt.Errorf("%w: another program has removed nodes of the promise", zksync.ErrBroken)
+var errRemoved = errs.Broken("the promise", "another program has removed nodes of it")
 
 // NewPromise names a promise by a path of its own. Its options are WithACL, WithName and WithCodec.
 func NewPromise[T any](s *zksync.Session, path string, opts ...zksync.Option) *Promise[T] {
-	p := &Promise[T]{at: session.NewValueAccess((*session.Session)(s), path, opts)}
+	p := &Promise[T]{at: session.NewValueAccess("zkonce", (*session.Session)(s), path, opts)}
 	p.terms.Base, p.terms.ACL, p.terms.Type = p.at.Full(path)+"/"+layout.Promise, p.at.ACL(), layout.Promise
 	p.terms.Keys = []string{"done"}
 	p.terms.First = func() (fate, []string) { return fate{}, []string{p.pending(), p.writers()} }
@@ -63,7 +62,7 @@ func NewPromise[T any](s *zksync.Session, path string, opts ...zksync.Option) *P
 // made is p, which NewPromise has made. Of a zero or nil value it panics.
 func (p *Promise[T]) made() *Promise[T] {
 	if p == nil || p.at == nil {
-		panic(errs.Unmade("a Promise", "NewPromise"))
+		panic(errs.Unmade("zkonce", "a Promise", "NewPromise"))
 	}
 	return p
 }
@@ -89,7 +88,7 @@ func (p *Promise[T]) Complete(ctx context.Context, v T) (bool, error) {
 // 64 KB is zksync.ErrMisuse; what is not UTF-8 in it is replaced by U+FFFD.
 func (p *Promise[T]) Fail(ctx context.Context, msg string) (bool, error) {
 	if p.made(); len(msg) > maxMessage {
-		return false, p.at.Named("fail", fmt.Errorf("%w: a message of %d bytes; stay within %d", zksync.ErrMisuse, len(msg), maxMessage))
+		return false, p.at.Named("fail", errs.Misuse("a message of %d bytes; stay within %d", len(msg), maxMessage))
 	}
 	msg = strings.ToValidUTF8(msg, "\uFFFD") // as JSON would do it; so this object has the text that the others have
 	return p.decide(ctx, "fail", fate{Failed: &msg})

@@ -155,7 +155,7 @@ const maxValue = 700 << 10
 // keep writes the outcome while the lease holds. inDoubt means that it is unknown whether the outcome is kept.
 func (t *turn) keep(ctx context.Context, r *outcome) (inDoubt bool, err error) {
 	if len(r.Value) > maxValue {
-		return false, fmt.Errorf("%w: a result of %d bytes, at most %d can be kept", zksync.ErrMisuse, len(r.Value), maxValue)
+		return false, errs.Misuse("a result of %d bytes, at most %d can be kept", len(r.Value), maxValue)
 	}
 	if r.By == "" {
 		r.By = node.NewUUID()
@@ -266,7 +266,7 @@ func (o *Once) read(ctx context.Context, e *zkconn.Epoch) (*outcome, error) {
 	r := new(outcome)
 	if err := json.Unmarshal(c.Data, r); err != nil {
 		w.Stop()
-		return nil, fmt.Errorf("%w: node %s is not a result of this package: %w", zksync.ErrMisuse, o.result(), err)
+		return nil, errs.Misuse("node %s is not a result of this package: %w", o.result(), err)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

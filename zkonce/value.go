@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -61,7 +62,7 @@ func (m *mirror[T]) ask() (*final[T], error) {
 		r.value = m.made
 	default:
 		if err = json.Unmarshal(kept.Value, &r.value); err != nil {
-			err = fmt.Errorf("%w: what is kept has another type: %w", zksync.ErrMisuse, err)
+			err = errs.Misuse("what is kept has another type: %w", err)
 		}
 	}
 	if err != nil {

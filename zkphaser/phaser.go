@@ -72,7 +72,7 @@ func WithOnAdvance(f func(ctx context.Context, phase, registered int) bool) zksy
 // a malformed path, a nil session, or an option that does not apply as zksync.ErrMisuse.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Phaser {
 	own, rest := session.Own[option](opts)
-	p := &Phaser{phase: -1, at: session.NewAccess((*session.Session)(s), path, rest).Without(session.OfHolds...)}
+	p := &Phaser{phase: -1, at: session.NewAccess("zkphaser", (*session.Session)(s), path, rest).Without(session.OfHolds...)}
 	for _, o := range own {
 		o.set(p)
 	}
@@ -80,7 +80,7 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Phaser {
 		p.terms.Base, p.terms.ACL, p.terms.Type, p.terms.Keys = p.base(), p.at.ACL(), layout.Phaser, []string{"phase"}
 		p.terms.First, p.terms.Check = p.first, p.check
 		p.line = gate.Line(p.at.Queue("/turns", queue.KindLock), p.base(), p.base())
-		p.turns = (*zksync.Mutex)((*share.Cohort)(zksync.NewMutex(s, path+"/action", rest...)).Part())
+		p.turns = (*zksync.Mutex)((*share.Cohort)(zksync.NewMutex(s, path+"/action", rest...)).Part("zkphaser"))
 	}
 	return p
 }
@@ -88,15 +88,15 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *Phaser {
 // made is p, which New has made. It panics with a zero or nil value.
 func (p *Phaser) made() *Phaser {
 	if p == nil || p.at == nil {
-		panic(errs.Unmade("a Phaser", "New"))
+		panic(errs.Unmade("zkphaser", "a Phaser", "New"))
 	}
 	return p
 }
 
 var (
-	errRemoved  = fmt.Errorf("%w: the nodes of the phaser were removed externally", zksync.ErrBroken)
-	errNoParty  = fmt.Errorf("%w: arrival of a party that is not registered here", zksync.ErrMisuse)
-	errArrived  = fmt.Errorf("%w: all parties that are registered here have arrived at this phase", zksync.ErrMisuse)
+	errRemoved  = errs.Broken("the phaser", "its nodes were removed externally")
+	errNoParty  = errs.Misuse("arrival of a party that is not registered here")
+	errArrived  = errs.Misuse("all parties that are registered here have arrived at this phase")
 	errDetached = fmt.Errorf("%w: the party was deregistered when its session ended: %w", zksync.ErrLost, zksync.ErrSessionExpired)
 )
 
@@ -116,7 +116,7 @@ func (p *Phaser) Register(ctx context.Context) (phase int, err error) { return p
 // BulkRegister registers n parties at the same phase, one after the other. If n is 0, it returns the phase.
 func (p *Phaser) BulkRegister(ctx context.Context, n int) (phase int, err error) {
 	if p.made(); n < 0 {
-		return -1, p.at.Named("register", fmt.Errorf("%w: %d parties", zksync.ErrMisuse, n))
+		return -1, p.at.Named("register", errs.Misuse("%d parties", n))
 	}
 	var t state
 	err = p.at.Run(ctx, "register", func(ctx context.Context, e *zkconn.Epoch) (err error) {

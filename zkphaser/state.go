@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
@@ -77,9 +78,9 @@ func (p *Phaser) encode(t state) []byte {
 func (p *Phaser) check(s state) error {
 	switch {
 	case s.Phase < 0 || s.Phase > math.MaxInt32:
-		return fmt.Errorf("%w: the phaser has phase %d, which none of ours has; use another path", zksync.ErrMisuse, s.Phase)
+		return errs.Misuse("the phaser has phase %d, which none of ours has; use another path", s.Phase)
 	case s.Action != (p.onAdvance != nil):
-		return fmt.Errorf("%w: some use WithOnAdvance with this phaser and some do not", zksync.ErrMisuse)
+		return errs.Misuse("some use WithOnAdvance with this phaser and some do not")
 	}
 	return nil
 }

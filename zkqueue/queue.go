@@ -2,7 +2,6 @@ package zkqueue
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/codec"
@@ -45,10 +44,10 @@ func WithCapacity(n int) zksync.Option { return option{session.Misplaced("WithCa
 // New names a queue by a path of its own, which is created when it is first needed.
 func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Queue[T] {
 	own, rest := session.Own[option](opts)
-	at, capacity := session.NewValueAccess((*session.Session)(s), path, rest), 0
+	at, capacity := session.NewValueAccess("zkqueue", (*session.Session)(s), path, rest), 0
 	for _, o := range own {
 		if capacity = o.capacity; capacity < 1 {
-			at.Refuse(fmt.Errorf("%w: a queue of %d elements; it needs one at least", zksync.ErrMisuse, capacity))
+			at.Refuse(errs.Misuse("a queue of %d elements; it needs one at least", capacity))
 		}
 	}
 	raw := elements.New(at, capacity)
@@ -58,7 +57,7 @@ func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Queue[T]
 // made is q, which New has made. For a zero or nil value it panics.
 func (q *Queue[T]) made() *Queue[T] {
 	if q == nil || q.at == nil {
-		panic(errs.Unmade("a Queue", "New"))
+		panic(errs.Unmade("zkqueue", "a Queue", "New"))
 	}
 	return q
 }

@@ -2,7 +2,6 @@ package zkrwmutex
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -37,7 +36,7 @@ type RWMutex struct {
 // New names a lock by the path of its directory, which is created when it is first needed and belongs to the lock.
 // New sends nothing. zksync.WithLinger and zksync.WithHandover concern writers only.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *RWMutex {
-	at := session.NewAccess((*session.Session)(s), path, opts)
+	at := session.NewAccess("zkrwmutex", (*session.Session)(s), path, opts)
 	write := share.NewCohort(at, queue.KindWrite)
 	rw := &RWMutex{path: path, s: s, write: (*zksync.Mutex)(write), read: share.NewReaders(write)}
 	rw.monitored = share.AsMonitor(monitor{share.MonitorOf(rw.write).(share.DropInLocker), rw})
@@ -47,7 +46,7 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *RWMutex {
 // made is rw, which New has made. Of a zero or nil value it panics.
 func (rw *RWMutex) made() *RWMutex {
 	if rw == nil || rw.write == nil {
-		panic(errs.Unmade("an RWMutex", "New"))
+		panic(errs.Unmade("zkrwmutex", "an RWMutex", "New"))
 	}
 	return rw
 }
@@ -144,9 +143,5 @@ func (rw *RWMutex) Contenders(ctx context.Context) ([]zksync.Contender, error) {
 func (rw *RWMutex) String() string { return fmt.Sprintf("rwmutex %s", rw.made().path) }
 
 func (rw *RWMutex) wrap(op string, err error) error {
-	var e *zksync.Error
-	if errors.As(err, &e) {
-		return err
-	}
-	return &zksync.Error{Op: op, Path: rw.path, Err: err}
+	return (*share.Cohort)(rw.write).At().Named(op, err)
 }

@@ -76,10 +76,9 @@ func newConfig(base string, acl []zk.ACL, declared int64) *config {
 	c.terms.Check = func(p queue.Permits) error {
 		switch {
 		case p.Declared < 0 || p.Now() < 0:
-			return fmt.Errorf("%w: the base node holds fewer than 0 permits; use another path", errs.ErrMisuse)
+			return errs.Misuse("the base node holds fewer than 0 permits; use another path")
 		case p.Declared != declared && p.Now() != declared:
-			return fmt.Errorf("%w: the number of permits of the semaphore is %d, not %d; use the same number everywhere, or Resize",
-				errs.ErrMisuse, p.Now(), declared)
+			return errs.Misuse("the number of permits of the semaphore is %d, not %d; use the same number everywhere, or Resize", p.Now(), declared)
 		}
 		return nil
 	}

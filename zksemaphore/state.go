@@ -2,7 +2,6 @@ package zksemaphore
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
@@ -25,7 +24,7 @@ func (w *Weighted) State(ctx context.Context) (State, error) {
 	return look.State(ctx, w.made().at, layout.Semaphore, func(r *look.Reader) State {
 		now := look.Data(r, r.Base, queue.Permits{Declared: w.config.declared})
 		if now.Declared < 0 || now.Now() < 0 {
-			r.Fail(fmt.Errorf("%w: node %s has a number of permits below 0", errs.ErrMisuse, errs.ShowPath(w.path)))
+			r.Fail(errs.Misuse("node %s has a number of permits below 0", errs.ShowPath(w.path)))
 		}
 		q := r.Queue(queue.PermitQueue)
 		held := int64(0)

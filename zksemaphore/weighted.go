@@ -43,9 +43,9 @@ type Weighted struct {
 // until a Resize. All others must give the same n, or the n of the latest Resize. A path with a semaphore of Curator or
 // kazoo is a misuse: that would grant the same permits again.
 func NewWeighted(s *zksync.Session, path string, n int64, opts ...zksync.Option) *Weighted {
-	at := session.NewAccess((*session.Session)(s), path, session.Options[session.Option](opts))
+	at := session.NewAccess("zksemaphore", (*session.Session)(s), path, session.Options[session.Option](opts))
 	if n < 0 {
-		at.Refuse(fmt.Errorf("%w: a semaphore of %d permits; give 0 or more", errs.ErrMisuse, n))
+		at.Refuse(errs.Misuse("a semaphore of %d permits; give 0 or more", n))
 	}
 	w := &Weighted{
 		path: path, s: (*session.Session)(s), at: at,
@@ -59,7 +59,7 @@ func NewWeighted(s *zksync.Session, path string, n int64, opts ...zksync.Option)
 // made is w, which NewWeighted has made. Of a zero or nil value it panics.
 func (w *Weighted) made() *Weighted {
 	if w == nil || w.at == nil {
-		panic(errs.Unmade("a Weighted", "NewWeighted"))
+		panic(errs.Unmade("zksemaphore", "a Weighted", "NewWeighted"))
 	}
 	return w
 }
@@ -120,7 +120,7 @@ func (w *Weighted) get(ctx context.Context, op string, n int64, dropIn bool) (l 
 	switch err = w.at.Misuse(); {
 	case err != nil:
 	case n <= 0:
-		err = fmt.Errorf("%w: %d permits asked for", errs.ErrMisuse, n)
+		err = errs.Misuse("%d permits asked for", n)
 	case op == "try-acquire":
 		l, err = w.g.Get(ctx, dropIn, q.Try)
 	default:
@@ -136,7 +136,7 @@ func (w *Weighted) get(ctx context.Context, op string, n int64, dropIn bool) (l 
 			}
 		})
 	}
-	return l, errs.Wrap(op, w.path, err)
+	return l, errs.Wrap("zksemaphore", op, w.path, err)
 }
 
 // request is the queue of a request for n permits.
@@ -152,7 +152,7 @@ func (w *Weighted) request(n int64) *queue.Queue {
 func (w *Weighted) Resize(ctx context.Context, n int64) error {
 	return w.made().in(ctx, "resize", func(ctx context.Context, e *zkconn.Epoch) error {
 		if n < 0 {
-			return fmt.Errorf("%w: %d permits; give 0 or more", errs.ErrMisuse, n)
+			return errs.Misuse("%d permits; give 0 or more", n)
 		}
 		return w.config.resize(ctx, e, n)
 	})
@@ -180,9 +180,10 @@ func (w *Weighted) Available(ctx context.Context) (free int64, err error) {
 // Contenders lists the holders and the waiters of permits, in order: see [zksync.Contenders].
 func (w *Weighted) Contenders(ctx context.Context) ([]zksync.Contender, error) {
 	if err := w.made().at.Misuse(); err != nil {
-		return nil, errs.Wrap("list", w.path, err)
+		return nil, errs.Wrap("zksemaphore", "list", w.path, err)
 	}
-	return zksync.Contenders(ctx, (*zksync.Session)(w.at.Session), w.path)
+	list, err := zksync.Contenders(ctx, (*zksync.Session)(w.at.Session), w.path)
+	return list, w.at.Named("list", errs.Reason(err))
 }
 
 // in runs f in the present session, and again in the next one if that session ends.

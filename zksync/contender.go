@@ -98,7 +98,7 @@ func Contenders(ctx context.Context, s *Session, path string) (all []Contender, 
 
 // view is for requests that only look at a path.
 func view(s *Session, path string) *session.Access {
-	at := session.NewViewAccess[Option](s.inner(), path, nil)
+	at := session.NewViewAccess[Option]("zksync", s.inner(), path, nil)
 	at.Refuse(node.ValidatePath(path))
 	return at
 }

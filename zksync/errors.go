@@ -1,6 +1,10 @@
 package zksync
 
-import "github.com/go-menagerie/menagerie/internal/errs"
+import (
+	"errors"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+)
 
 // Sentinel errors. Calls wrap them in an [*Error] that names the operation and
 // the path, so compare with errors.Is, never with ==. Errors of a context
@@ -58,10 +62,29 @@ var (
 	ErrStale = errs.ErrStale
 )
 
-// Error is the error of a call of this module: the operation that failed (Op, in lower case: "lock", "unlock",
-// "connect" ...), its path (Path, empty if there is none), and the reason (Err, never nil in an Error of this
-// module). Its text is one line; it quotes and shortens an unprintable or long path, which Path keeps whole.
-type Error = errs.Error
+// Error is the error of a call of this module. Its text is one line, such as "zkqueue: put /q: session closed"; it quotes and
+// shortens an unprintable or long path.
+type Error struct {
+	Package string // the package whose method was called: "zkqueue"; empty is "zksync"
+	Op      string // the operation that failed, in lower case: "lock", "unlock", "connect" ...; empty if there is none
+	Path    string // the path that it was about, whole; empty if there is none
+	Err     error  // the reason; never nil in an Error of this module
+}
+
+// Error returns "<package>: <op> <path>: <reason>".
+func (e *Error) Error() string { return (*errs.Error)(e).Error() }
+
+// Unwrap returns the reason.
+func (e *Error) Unwrap() error { return e.Err }
+
+func init() {
+	errs.Public = func(e *errs.Error) error { return (*Error)(e) }
+	errs.Named = func(err error) *errs.Error {
+		var e *Error
+		errors.As(err, &e)
+		return (*errs.Error)(e)
+	}
+}
 
 // Ambiguous reports whether it is unknown, after err, if the servers applied the request: it was sent, and the
 // connection ended before the reply came.

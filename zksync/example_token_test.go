@@ -45,5 +45,5 @@ func ExampleParseToken() {
 	fmt.Println(err)
 	// Output:
 	// 4294967338 3 <nil>
-	// zksync: token "42": want 16 hexadecimal digits, a dash and 8 more: zksync: misuse
+	// zksync: token "42": want 16 hexadecimal digits, a dash and 8 more: misuse
 }

@@ -2,6 +2,7 @@ package zksync
 
 import (
 	"fmt"
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"sync"
 )
 
@@ -22,12 +23,12 @@ type Fence struct {
 // and [ErrMisuse].
 func (f *Fence) Admit(token Token) error {
 	if token.Zxid <= 0 {
-		return fmt.Errorf("zksync: fence: token %s belongs to no grant: %w (%w)", token, ErrStale, ErrMisuse)
+		return errs.Wrap("zksync", "fence", "", errs.Misuse("token %s belongs to no grant: %w", token, ErrStale))
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if token.Compare(f.newest) < 0 {
-		return fmt.Errorf("zksync: fence: token %s is older than %s: %w", token, f.newest, ErrStale)
+		return errs.Wrap("zksync", "fence", "", fmt.Errorf("token %s is older than %s: %w", token, f.newest, ErrStale))
 	}
 	f.newest = token
 	return nil

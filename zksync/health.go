@@ -9,7 +9,7 @@ import (
 // Healthy returns nil while leases of the session can be granted and kept: it is connected, its server has not owed an answer for a
 // third of the session timeout, and nothing that needs proof of the servers' leader lacks it. It sends no request.
 func (s *Session) Healthy() error {
-	wrap := func(err error) error { return &Error{Op: "healthy", Err: err} }
+	wrap := func(err error) error { return &Error{Package: "zksync", Op: "healthy", Err: err} }
 	e := s.made().Client().Current()
 	switch state := s.State(); {
 	case state == Closed:

@@ -2,7 +2,6 @@ package zksync
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
@@ -29,7 +28,7 @@ func (l *Lease) inner() *lease.Lease { return (*lease.Lease)(l) }
 // made is l of a hold. Of the nil Lease of a mutex that is not held it panics.
 func (l *Lease) made() *lease.Lease {
 	if l == nil {
-		panic(fmt.Errorf("%w: a nil Lease: nothing is held", errs.ErrMisuse))
+		panic(errs.Wrap("zksync", "", "", errs.Misuse("a nil Lease: nothing is held")))
 	}
 	return l.inner()
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -47,7 +46,7 @@ func MultiLockInOrder(mutexes ...*Mutex) *Multi {
 // made is m, which MultiLock has made. Of a zero or nil value it panics.
 func (m *Multi) made() *Multi {
 	if m == nil || m.all == nil {
-		panic(errs.Unmade("a Multi", "MultiLock"))
+		panic(errs.Unmade("zksync", "a Multi", "MultiLock"))
 	}
 	return m
 }
@@ -70,7 +69,7 @@ func (m *Mutex) cluster() string {
 
 // errTwice is the misuse of two mutexes of one lock.
 func (m *Mutex) errTwice() error {
-	return &Error{Op: "multi-lock", Err: fmt.Errorf("%w: path %s is named twice: the lock would wait for itself", ErrMisuse, errs.ShowPath(m.at().Path))}
+	return &Error{Package: "zksync", Op: "multi-lock", Err: errs.Misuse("path %s is named twice: the lock would wait for itself", errs.ShowPath(m.at().Path))}
 }
 
 // twice returns an error if one of the leases is one of m's lock, through another session. The names of the servers do not
@@ -124,7 +123,7 @@ func (m *Multi) acquire(ctx context.Context, lock func(*Mutex, context.Context, 
 				held = append(held, l)
 				err = held.Err() // an earlier one may have been lost meanwhile
 				if errors.Is(err, ErrReleased) {
-					err = &Error{Op: "multi-lock", Path: mutex.at().Path, Err: ErrClosed} // only Close of its session does that
+					err = &Error{Package: "zksync", Op: "multi-lock", Path: mutex.at().Path, Err: ErrClosed} // only Close of its session does that
 				}
 			}
 		}
@@ -138,7 +137,7 @@ func (m *Multi) acquire(ctx context.Context, lock func(*Mutex, context.Context, 
 
 func (m *Multi) misuse() error {
 	fail := func(text string) error {
-		return &Error{Op: "multi-lock", Err: fmt.Errorf("%w: %s", ErrMisuse, text)}
+		return &Error{Package: "zksync", Op: "multi-lock", Err: errs.Misuse("%s", text)}
 	}
 	if len(m.all) == 0 {
 		return fail("no mutex to lock")
@@ -194,7 +193,7 @@ type Leases []*Lease
 func (ls Leases) Err() error {
 	for _, l := range ls {
 		if err := l.Err(); err != nil {
-			return &Error{Op: "multi-lock", Path: l.inner().Path(), Err: err}
+			return &Error{Package: "zksync", Op: "multi-lock", Path: l.inner().Path(), Err: err}
 		}
 	}
 	return nil

@@ -26,7 +26,7 @@ type Mutex share.Cohort
 func (m *Mutex) cohort() *share.Cohort {
 	c := (*share.Cohort)(m)
 	if c == nil || c.At() == nil {
-		panic(errs.Unmade("a Mutex", "NewMutex"))
+		panic(errs.Unmade("zksync", "a Mutex", "NewMutex"))
 	}
 	return c
 }
@@ -42,7 +42,7 @@ type Locker interface {
 // NewMutex names a lock by the path of its directory, which is created when it is first needed and belongs to the
 // lock: keep no data in it. NewMutex sends nothing.
 func NewMutex(s *Session, path string, opts ...Option) *Mutex {
-	return (*Mutex)(share.NewCohort(session.NewDelayed(s.inner(), path, opts), queue.KindLock))
+	return (*Mutex)(share.NewCohort(session.NewDelayed("zksync", s.inner(), path, opts), queue.KindLock))
 }
 
 // Lock locks m and waits without a bound. If the hold is lost, other processes may lock m, but goroutines of this
@@ -114,7 +114,8 @@ func (m *Mutex) Contenders(ctx context.Context) ([]Contender, error) {
 	if m.at().Misuse() != nil {
 		return nil, m.wrap("list", m.at().Misuse())
 	}
-	return Contenders(ctx, (*Session)(m.at().Session), m.at().Path)
+	all, err := Contenders(ctx, (*Session)(m.at().Session), m.at().Path)
+	return all, m.wrap("list", errs.Reason(err))
 }
 
 func (m *Mutex) wrap(op string, err error) error { return m.at().Named(op, err) }

@@ -2,9 +2,9 @@ package zksync
 
 import (
 	"context"
-	"fmt"
 	"path"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
@@ -23,9 +23,9 @@ func Revoke(ctx context.Context, s *Session, contender Contender) error {
 	v := view(s, contender.Node)
 	en, ok := queue.ParseEntry(path.Base(contender.Node))
 	if !ok {
-		v.Refuse(fmt.Errorf("%w: not the node of a contender", ErrMisuse))
+		v.Refuse(errs.Misuse("not the node of a contender"))
 	}
-	q := session.NewAccess[Option](s.inner(), path.Dir(contender.Node), nil).Queue("", en.Kind)
+	q := session.NewAccess[Option]("zksync", s.inner(), path.Dir(contender.Node), nil).Queue("", en.Kind)
 	return v.Run(ctx, "revoke", func(ctx context.Context, e *zkconn.Epoch) error {
 		made, err := q.Ask(ctx, e, en)
 		switch {

@@ -2,10 +2,10 @@ package zksync
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-zookeeper/zk"
 )
@@ -19,7 +19,7 @@ func (s *Session) inner() *session.Session { return (*session.Session)(s) }
 // made is s, which Connect has opened. Of a zero or nil value it panics.
 func (s *Session) made() *session.Session {
 	if !s.inner().Opened() {
-		panic(fmt.Errorf("%w: a Session without servers: open it with Connect", ErrMisuse))
+		panic(errs.Wrap("zksync", "", "", errs.Misuse("a Session without servers: open it with Connect")))
 	}
 	return s.inner()
 }

@@ -108,7 +108,7 @@ func TestAChrootThatTheSessionMakesIsOneWarning(t *testing.T) {
 }
 
 func TestAnExistingChrootIsWantedAndNeverMade(t *testing.T) {
-	const missing = "the chroot /ap does not exist, and WithExistingChroot is given: correct the connect string, or create /ap: zksync: misuse"
+	const missing = "the chroot /ap does not exist, and WithExistingChroot is given: correct the connect string, or create /ap: misuse"
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t, zktest.WithLeftovers())
 		_, err := chrooted(t, srv, zksync.WithExistingChroot())

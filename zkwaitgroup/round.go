@@ -177,7 +177,7 @@ func (g *WaitGroup) list(ctx context.Context, op string) (all []Member, err erro
 		return err
 	})
 	if err != nil {
-		return nil, errs.Wrap(op, g.path, err)
+		return nil, errs.Wrap("zkwaitgroup", op, g.path, err)
 	}
 	return all, nil
 }
@@ -213,7 +213,7 @@ func (g *WaitGroup) WaitContext(ctx context.Context) error {
 	if err == nil && dead != nil {
 		err = dead
 	}
-	return errs.Wrap("wait", g.path, record.Saying(err, missing))
+	return errs.Wrap("zkwaitgroup", "wait", g.path, record.Saying(err, missing))
 }
 
 // missing names processes with members that are not done.

@@ -41,7 +41,7 @@ type WaitGroup struct {
 // reports a malformed path, a nil session, or an option that does not apply as zksync.ErrMisuse; the methods of
 // sync.WaitGroup's method set panic then.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *WaitGroup {
-	g := &WaitGroup{path: path, at: session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...), id: node.NewUUID()}
+	g := &WaitGroup{path: path, at: session.NewAccess("zkwaitgroup", (*session.Session)(s), path, opts).Without(session.OfHolds...), id: node.NewUUID()}
 	if g.at.Misuse() == nil {
 		g.line = g.turns()
 	}
@@ -51,14 +51,14 @@ func New(s *zksync.Session, path string, opts ...zksync.Option) *WaitGroup {
 // made is g, which New has made. It panics with a zero or nil value.
 func (g *WaitGroup) made() *WaitGroup {
 	if g == nil || g.at == nil {
-		panic(errs.Unmade("a WaitGroup", "New"))
+		panic(errs.Unmade("zkwaitgroup", "a WaitGroup", "New"))
 	}
 	return g
 }
 
 var (
-	errNegative = fmt.Errorf("%w: negative WaitGroup counter", zksync.ErrMisuse) // more members are done than are left
-	errRemoved  = fmt.Errorf("%w: nodes of the group were removed externally; remove the rest, too", zksync.ErrBroken)
+	errNegative = errs.Misuse("negative WaitGroup counter") // more members are done than are left
+	errRemoved  = errs.Broken("the wait group", "nodes of it were removed externally; remove the rest, too")
 )
 
 // AddContext adds n members of this process. After an error no member was added: a request under way is taken back, at
@@ -69,7 +69,7 @@ var (
 // request for each WaitGroup whose members are done.
 func (g *WaitGroup) AddContext(ctx context.Context, n int) error {
 	_, err := g.made().change(ctx, n)
-	return errs.Wrap("add", g.path, err)
+	return errs.Wrap("zkwaitgroup", "add", g.path, err)
 }
 
 // DoneContext says that one member is done: the oldest of this WaitGroup, or, if there is none, a living member of another
@@ -79,7 +79,7 @@ func (g *WaitGroup) AddContext(ctx context.Context, n int) error {
 // It costs one request for a member of this WaitGroup that is not the last of the group.
 func (g *WaitGroup) DoneContext(ctx context.Context) error {
 	_, err := g.made().change(ctx, -1)
-	return errs.Wrap("done", g.path, err)
+	return errs.Wrap("zkwaitgroup", "done", g.path, err)
 }
 
 // Add is AddContext without an end. As with sync.WaitGroup it panics if delta is negative and fewer members than that are
@@ -96,7 +96,7 @@ func (g *WaitGroup) mustChange(op string, delta int) {
 	if errors.Is(err, errNegative) {
 		panic("sync: negative WaitGroup counter") // in its words
 	}
-	call.End(errs.Wrap(op, g.path, err))
+	call.End(errs.Wrap("zkwaitgroup", op, g.path, err))
 }
 
 // Wait waits until no living member is left. Dead members count as done here; WaitContext reports them.
@@ -124,7 +124,7 @@ func (g *WaitGroup) run(f func()) {
 		}
 		_, err := g.change(context.Background(), -1) // also after runtime.Goexit
 		if err != nil && !errors.Is(err, zksync.ErrClosed) {
-			panic(errs.Wrap("done", g.path, err))
+			panic(errs.Wrap("zkwaitgroup", "done", g.path, err))
 		}
 	}()
 	f()
@@ -135,7 +135,7 @@ func (g *WaitGroup) run(f func()) {
 func (g *WaitGroup) GoContext(ctx context.Context, f func(ctx context.Context)) error {
 	e, err := g.made().change(ctx, 1)
 	if err != nil {
-		return errs.Wrap("add", g.path, err)
+		return errs.Wrap("zkwaitgroup", "add", g.path, err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	hook := e.OnLost(func(error) { cancel(zksync.ErrLost) })
@@ -210,7 +210,7 @@ func (g *WaitGroup) Missing(ctx context.Context) (owners []zksync.Owner, err err
 			continue
 		}
 		if m.N > maxMissing-len(owners) {
-			return nil, errs.Wrap("missing", g.path, fmt.Errorf("%w: more than %d members are missing; use Members", zksync.ErrMisuse, maxMissing))
+			return nil, errs.Wrap("zkwaitgroup", "missing", g.path, errs.Misuse("more than %d members are missing; use Members", maxMissing))
 		}
 		for range m.N {
 			owners = append(owners, m.Owner)

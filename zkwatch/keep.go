@@ -51,7 +51,7 @@ type Kept struct {
 // the reason. It costs one request in each session timeout.
 func Keep(s *zksync.Session, path string, data []byte, opts ...zksync.Option) *Kept {
 	k := &Kept{
-		at:   session.NewAccess((*session.Session)(s), path, opts).Without(session.OfHolds...),
+		at:   session.NewAccess("zkwatch", (*session.Session)(s), path, opts).Without(session.OfHolds...),
 		done: make(chan struct{}), data: bytes.Clone(data), wanted: 1, news: make(chan struct{}),
 	}
 	k.node = k.at.Full(path)
@@ -69,7 +69,7 @@ func Keep(s *zksync.Session, path string, data []byte, opts ...zksync.Option) *K
 // made is k, which Keep has made. Of a zero or nil value it panics.
 func (k *Kept) made() *Kept {
 	if k == nil || k.at == nil {
-		panic(errs.Unmade("a Kept", "Keep"))
+		panic(errs.Unmade("zkwatch", "a Kept", "Keep"))
 	}
 	return k
 }
@@ -104,7 +104,7 @@ func (k *Kept) stay() error {
 	err := k.at.Occupy(k.node, &session.Keeper{Leaving: k.leaving, Done: k.done})
 	switch {
 	case errors.Is(err, session.ErrOccupied):
-		return fmt.Errorf("%w: close the other Kept first: %w", err, zksync.ErrMisuse)
+		return errs.Misuse("%w: close the other Kept first", err)
 	case err != nil:
 		return err
 	}
@@ -215,7 +215,7 @@ func (k *Kept) write(ctx context.Context, e *zkconn.Epoch) error {
 		case err != nil:
 			return err
 		case st.EphemeralOwner == 0:
-			return fmt.Errorf("the node that is there is not ephemeral, so it stays: remove it, or keep another path: %w", zksync.ErrMisuse)
+			return errs.Misuse("the node that is there is not ephemeral, so it stays: remove it, or keep another path")
 		case st.EphemeralOwner != e.ID():
 			return &takenError{st.EphemeralOwner}
 		case bytes.Equal(now, data):

@@ -22,7 +22,7 @@ type Node struct {
 
 // access makes what the functions need of a session.
 func access(s *zksync.Session, path string) *session.Access {
-	return session.NewViewAccess[session.Option]((*session.Session)(s), path, nil)
+	return session.NewViewAccess[session.Option]("zkwatch", (*session.Session)(s), path, nil)
 }
 
 // Data is a loop over the states of the data of the node at path, which may be "/": the present one, and then every

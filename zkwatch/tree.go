@@ -48,14 +48,14 @@ type Tree struct {
 
 // NewTree names the tree at path, which may be "/". It has no options.
 func NewTree(s *zksync.Session, path string, opts ...zksync.Option) *Tree {
-	at := session.NewViewAccess((*session.Session)(s), path, opts).Without(append([]string{"WithACL", "WithName"}, session.OfHolds...)...)
+	at := session.NewViewAccess("zkwatch", (*session.Session)(s), path, opts).Without(append([]string{"WithACL", "WithName"}, session.OfHolds...)...)
 	return &Tree{at: at, cache: follow.NewCache(at, at.Full(path))}
 }
 
 // made is t, which NewTree has made. Of a zero or nil value it panics.
 func (t *Tree) made() *Tree {
 	if t == nil || t.at == nil {
-		panic(errs.Unmade("a Tree", "NewTree"))
+		panic(errs.Unmade("zkwatch", "a Tree", "NewTree"))
 	}
 	return t
 }

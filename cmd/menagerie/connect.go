@@ -161,8 +161,7 @@ func (a *app) sessionError(err error) error {
 // forPeople is the text of an error without the package prefixes, which mean nothing to a
 // user of the command.
 func forPeople(err error) string {
-	s := strings.TrimSuffix(err.Error(), ": "+zksync.ErrMisuse.Error())
-	return inWords(s)
+	return inWords(strings.TrimSuffix(err.Error(), ": misuse"))
 }
 
 // inWords is what a text of the library means to a user of the command.
@@ -174,7 +173,9 @@ var alerts = strings.NewReplacer("tls: bad certificate", "tls: bad certificate"+
 const wantsCertificate = " (the server wants a client certificate that it trusts: --tls-cert and --tls-key)"
 
 // people has flags where the library names its options.
-var people = strings.NewReplacer("zksync: ", "", "bench: ", "",
+var people = strings.NewReplacer("zksync: ", "", "bench: ", "", "reentrant: ", "", "zkatomic: ", "", "zkbarrier: ", "", "zkcond: ", "", "zkcron: ", "", "zkdurable: ", "",
+	"zkelection: ", "", "zkflight: ", "", "zkgroup: ", "", "zklatch: ", "", "zkmap: ", "", "zkonce: ", "", "zkphaser: ", "", "zkqueue: ", "",
+	"zkrwmutex: ", "", "zksemaphore: ", "", "zkwaitgroup: ", "", "zkwatch: ", "",
 	"WithAuth", "--auth", "WithACL", "--acl", "WithTLSFiles", "--tls-ca, --tls-cert and --tls-key", "WithTLS", "--tls", "WithTimeout", "--timeout",
 	"WithExistingChroot", "--existing-chroot")
 

@@ -18,7 +18,7 @@ type look struct {
 // looking calls f with a look, and calls it again in the next session if the session is lost.
 func looking(ctx context.Context, s *zksync.Session, f func(context.Context, *look) error) error {
 	inner := (*session.Session)(s)
-	access := session.NewAccess[session.Option](inner, "/menagerie", nil) // the path does not matter here
+	access := session.NewAccess[session.Option]("zksync", inner, "/menagerie", nil) // the path does not matter here
 	return access.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
 		l := &look{s, reads.Look{Session: inner, Epoch: e, Frame: new(reads.Frame)}}
 		return f(l.In(ctx), l)

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/gate"
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
@@ -72,8 +72,10 @@ func (s state) before(t state) bool {
 	return s.version-t.version < 0 // also when the version has passed its greatest number
 }
 
-// errRemoved is the error when nodes are missing that only an external removal deletes.
-var errRemoved = fmt.Errorf("%w: nodes below the path were removed externally; remove the rest, too", errs.ErrBroken)
+// removed is the error when nodes are missing that only an external removal deletes.
+func (c *Cell) removed() error {
+	return errs.Broken("the "+layout.Word(c.terms.Type), "nodes of it were removed externally; remove the rest, too")
+}
 
 // New names the cell of a type, a name of package layout, at a path. Without a value at first it is empty; else the
 // first value has no bytes. It does no I/O. If at reports a misuse, so does every call.
@@ -162,7 +164,7 @@ func (c *Cell) Load(ctx context.Context, op string) (now Content, err error) {
 			case err != nil || !made:
 				return err
 			case again:
-				return errRemoved
+				return c.removed()
 			}
 		}
 	})
@@ -204,7 +206,7 @@ func (c *Cell) fresh(ctx context.Context, e *zkconn.Epoch) (state, error) {
 			c.learn(s)
 			return s, nil
 		case again: // the base node is there, and it was made with the others
-			return s, errRemoved
+			return s, c.removed()
 		}
 	}
 }

@@ -90,7 +90,7 @@ func (c *Cell) write(pass *gate.Pass, was state, next Next) error {
 	case errors.Is(err, zk.ErrNoNode): // the directory of the writers
 		now, there, err := c.look(pass.Context, pass.Epoch)
 		if err == nil && there && now.founded == was.founded {
-			return errRemoved
+			return c.removed()
 		}
 		return cmp.Or(err, gate.ErrRefused)
 	case err != nil:

@@ -58,11 +58,10 @@ const Limit = 1<<20 - 1
 func Encode(c Codec, v any, others int) ([]byte, error) {
 	data, err := c.Marshal(v)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the value cannot be encoded: %w", errs.ErrMisuse, err)
+		return nil, errs.Misuse("the value cannot be encoded: %w", err)
 	}
 	if len(data)+others > Limit {
-		return nil, fmt.Errorf("%w: the value takes %d bytes, and the servers accept %d in a request, of which %d are needed otherwise",
-			errs.ErrMisuse, len(data), Limit, others)
+		return nil, errs.Misuse("the value takes %d bytes, and the servers accept %d in a request, of which %d are needed otherwise", len(data), Limit, others)
 	}
 	return data, nil
 }

@@ -45,8 +45,7 @@ func KeysOf[K comparable]() (Keys[K], error) {
 			}),
 		}), nil
 	}
-	return Keys[K]{}, fmt.Errorf("%w: keys of type %s; a key is a string, an integer, or an encoding.TextMarshaler and TextUnmarshaler that is no pointer",
-		errs.ErrMisuse, t)
+	return Keys[K]{}, errs.Misuse("keys of type %s; a key is a string, an integer, or an encoding.TextMarshaler and TextUnmarshaler that is no pointer", t)
 }
 
 func stringKeys[K comparable]() Keys[K] {
@@ -61,7 +60,7 @@ func textKeys[K comparable]() Keys[K] {
 		Encode: func(k K) (string, error) {
 			text, err := any(&k).(encoding.TextMarshaler).MarshalText()
 			if err != nil {
-				return "", fmt.Errorf("%w: the key cannot be encoded: %w", errs.ErrMisuse, err)
+				return "", errs.Misuse("the key cannot be encoded: %w", err)
 			}
 			return string(text), nil
 		},

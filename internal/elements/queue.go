@@ -63,8 +63,7 @@ func New(at *session.Access, capacity int) *Queue {
 	}
 	q.terms.Check = func(t terms) error {
 		if t.Capacity != capacity {
-			return fmt.Errorf("%w: the queue was made with the capacity %d, not %d (0 means no bound); use the same everywhere",
-				errs.ErrMisuse, t.Capacity, capacity)
+			return errs.Misuse("the queue was made with the capacity %d, not %d (0 means no bound); use the same everywhere", t.Capacity, capacity)
 		}
 		return nil
 	}
@@ -126,7 +125,7 @@ func (c *Call) apply(ops ...any) ([]zk.MultiResponse, error) {
 }
 
 // errRemoved is the error when a queue has lost nodes that only an external removal deletes.
-var errRemoved = fmt.Errorf("%w: nodes of the queue were removed externally", errs.ErrBroken)
+var errRemoved = errs.Broken("the queue", "nodes of it were removed externally")
 
 // ErrChanged means that others have changed what was known: look again.
 var ErrChanged = errors.New("the queue has changed")

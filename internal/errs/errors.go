@@ -3,6 +3,7 @@
 package errs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,29 +45,45 @@ func (k *kindOf) Error() string { return k.text }
 
 func (k *kindOf) Unwrap() error { return k.of }
 
-// Error is what the calls of this module return: which operation failed, on
-// which path, and why. The why is reached with errors.Is and errors.As.
+// Error is zksync.Error, with the same fields. The packages below zksync make errors with [Wrap], which returns a *zksync.Error.
 type Error struct {
-	// Op is the operation, in lower case: "lock", "unlock", "connect" ...
-	Op string
-	// Path is the znode the operation was about, empty if it was about none.
-	Path string
-	// Err is the reason, never nil in an Error returned by this module.
-	Err error
+	Package string
+	Op      string
+	Path    string
+	Err     error
 }
 
-// Error returns "zksync: <op> <path>: <reason>" on one line. The prefix that the
-// reason carries by itself is not repeated, and a path that is unprintable or
-// very long is quoted and shortened; Path keeps it whole.
+// Public and Named convert between *Error and *zksync.Error. Package zksync sets them when it is initialized.
+var (
+	// Public is e as calls return it.
+	Public = func(e *Error) error { return e }
+	// Named finds the first error in err's tree that names its call; nil if there is none.
+	Named = func(err error) (e *Error) {
+		errors.As(err, &e)
+		return e
+	}
+)
+
+// Error returns "<package>: <op> <path>: <reason>" on one line. The prefix that the
+// reason carries by itself is not repeated, and a path that is unprintable, very long or
+// not absolute is quoted and shortened.
 func (e *Error) Error() string {
-	text := "zksync: " + e.Op
-	if e.Path != "" {
+	pkg := cmp.Or(e.Package, "zksync") + ": "
+	text := pkg + e.Op
+	switch {
+	case e.Path == "":
+	case e.Path[0] != '/' && e.Op != "connect": // which has servers there
+		text += " " + Quote(e.Path)
+	default:
 		text += " " + ShowPath(e.Path)
 	}
 	if e.Err == nil {
 		return text
 	}
-	return text + ": " + strings.TrimPrefix(e.Err.Error(), "zksync: ")
+	if text != pkg {
+		text += ": "
+	}
+	return text + strings.TrimPrefix(strings.TrimPrefix(e.Err.Error(), "zksync: "), pkg)
 }
 
 // Unwrap returns the reason.
@@ -76,15 +93,32 @@ func (e *Error) Unwrap() error { return e.Err }
 // applied the request.
 type ambiguousError struct{ err error }
 
-// Wrap names the call that failed, unless err is named already; nil stays nil.
-func Wrap(op, path string, err error) error {
-	if err == nil { // first, because named is allocated
-		return nil
-	}
-	if named := (*Error)(nil); errors.As(err, &named) {
+// Wrap names the call of a package that failed, unless err is named already; nil stays nil.
+func Wrap(pkg, op, path string, err error) error {
+	if err == nil || Named(err) != nil {
 		return err
 	}
-	return &Error{Op: op, Path: path, Err: err}
+	return Public(&Error{pkg, op, path, err})
+}
+
+// Reason is the reason of err, which another call has named.
+func Reason(err error) error {
+	if e := Named(err); e != nil {
+		return e.Err
+	}
+	return err
+}
+
+// Misuse is an error that wraps ErrMisuse: the reason, and the word misuse at its end.
+func Misuse(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", fmt.Errorf(format, args...), misuse)
+}
+
+var misuse = Kind("misuse", ErrMisuse)
+
+// Broken is an error that wraps ErrBroken: what is broken, such as "the barrier", and why.
+func Broken(what, format string, args ...any) error {
+	return fmt.Errorf("%w: %w", Kind(what+" is broken", ErrBroken), fmt.Errorf(format, args...))
 }
 
 // MarkAmbiguous marks err, keeping its chain; nil stays nil.
@@ -160,11 +194,11 @@ func Ambiguous(err error) bool {
 }
 
 // ErrNoSession is the reason of a call on a primitive that was made with a nil session.
-var ErrNoSession = fmt.Errorf("%w: a nil Session; open one with Connect", ErrMisuse)
+var ErrNoSession = Misuse("a nil Session; open one with Connect")
 
-// Unmade is the panic of a method of a zero or nil value: what is "a Mutex", and constructor makes one.
-func Unmade(what, constructor string) error {
-	return fmt.Errorf("%w: %s without a session: make it with %s", ErrMisuse, what, constructor)
+// Unmade is the panic of a method of a zero or nil value: what is "a Mutex", and constructor of the package makes one.
+func Unmade(pkg, what, constructor string) error {
+	return Wrap(pkg, "", "", Misuse("%s without a session: make it with %s", what, constructor))
 }
 
 // OfContext is the error of an ended context such that errors.Is finds context.Canceled or

@@ -3,7 +3,6 @@ package follow
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -77,7 +76,7 @@ func (c *Cache) reason() error {
 	return c.err
 }
 
-var errCacheClosed = fmt.Errorf("%w: the tree was closed", errs.ErrMisuse)
+var errCacheClosed = errs.Misuse("the tree was closed")
 
 func (c *Cache) run() {
 	err := c.at.Run(c.ctx, "", c.tree.in)

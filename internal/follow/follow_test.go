@@ -17,7 +17,7 @@ import (
 )
 
 func access(s *zksync.Session) *session.Access {
-	return session.NewAccess[session.Option]((*session.Session)(s), "/f", nil)
+	return session.NewAccess[session.Option]("zksync", (*session.Session)(s), "/f", nil)
 }
 
 func dataOf(ctx context.Context, s *zksync.Session, path string) *proving.Told {

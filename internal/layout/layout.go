@@ -7,7 +7,6 @@ package layout
 
 import (
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -171,13 +170,12 @@ func RefuseOther(asked string, data []byte, children []string) error {
 // data that it does not know.
 func RefuseAllBut(asked string, data []byte, children []string) error {
 	if len(data) > 0 && TypeOf(data, children) == "" {
-		return fmt.Errorf("%w: the node has data that are not those of a %s, %s; use another path, or delete the data",
-			errs.ErrMisuse, asked, errs.Quote(string(data)))
+		return errs.Misuse("the node has data that are not those of a %s, %s; use another path, or delete the data", asked, errs.Quote(string(data)))
 	}
 	return RefuseOther(asked, data, children)
 }
 
 // Refuse is the error of a type that was asked for at a path where the nodes of another type were found.
 func Refuse(asked, found string) error {
-	return fmt.Errorf("%w: the path is that of a %s, not of a %s; use another path", errs.ErrMisuse, found, asked)
+	return errs.Misuse("the path is that of a %s, not of a %s; use another path", found, asked)
 }

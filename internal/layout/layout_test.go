@@ -41,10 +41,10 @@ func TestTheNodesOfAPathTellItsType(t *testing.T) {
 	require.NoError(t, RefuseAllBut(RWMutex, []byte(entry+"-lock-"), nil))
 	require.ErrorIs(t, RefuseOther(Gate, []byte(entry+"-lock-"), nil), errs.ErrMisuse)
 	require.EqualError(t, RefuseAllBut(Mutex, []byte("somebody's"), []string{"README"}),
-		`zksync: misuse: the node has data that are not those of a zksync.Mutex, "somebody's"; use another path, or delete the data`)
+		`the node has data that are not those of a zksync.Mutex, "somebody's"; use another path, or delete the data: misuse`)
 	err := Refuse(Map, Queue)
 	require.ErrorIs(t, err, errs.ErrMisuse)
-	require.EqualError(t, err, "zksync: misuse: the path is that of a zkqueue, not of a zkmap; use another path")
+	require.EqualError(t, err, "the path is that of a zkqueue, not of a zkmap; use another path: misuse")
 }
 
 func TestTheNodesOfOtherLibrariesTellTheirRecipe(t *testing.T) {

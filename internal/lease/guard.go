@@ -3,7 +3,6 @@ package lease
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
@@ -21,9 +20,9 @@ func (l *Lease) Guard(ctx context.Context, ops ...any) ([]zk.MultiResponse, erro
 	}
 	if refused, ok := err.(*zkconn.TxnError); ok { // not one inside an error that says less
 		_, path, name := operation(ops[refused.Index])
-		return nil, &errs.Error{Op: "guarded " + name, Path: *path, Err: refused.Err}
+		return nil, errs.Wrap("zksync", "guarded "+name, *path, refused.Err)
 	}
-	return nil, &errs.Error{Op: "guard", Path: l.access.Path, Err: err}
+	return nil, errs.Wrap("zksync", "guard", l.access.Path, err)
 }
 
 // operation returns a copy of op, a pointer to the path in the copy, which the caller
@@ -60,10 +59,10 @@ func (l *Lease) GuardBare(ctx context.Context, ops []any) ([]zk.MultiResponse, e
 	for _, op := range ops {
 		request, path, _ := operation(op)
 		if request == nil {
-			return nil, fmt.Errorf("%w: a guarded operation of type %T; use the pointer types that zk.Conn.Multi takes", errs.ErrMisuse, op)
+			return nil, errs.Misuse("a guarded operation of type %T; use the pointer types that zk.Conn.Multi takes", op)
 		}
 		if set, ok := request.(*zk.SetDataRequest); ok && queue.Sealed(set.Path) {
-			return nil, fmt.Errorf("%w: a write to %s, a node of a lock: whoever waits would take it for a release", errs.ErrMisuse, errs.Quote(set.Path))
+			return nil, errs.Misuse("a write to %s, a node of a lock: whoever waits would take it for a release", errs.Quote(set.Path))
 		}
 		if create, ok := request.(*zk.CreateRequest); ok {
 			l.ticket.Epoch.KeepIdentityOut(create.Acl) // may cut the connection; then transact waits for the next

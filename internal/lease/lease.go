@@ -220,7 +220,7 @@ func (l *Lease) unlock(grace time.Duration) error {
 }
 
 func (l *Lease) unlockError(ended error) error {
-	return &errs.Error{Op: "unlock", Path: l.access.Path, Err: ended}
+	return errs.Wrap("zksync", "unlock", l.access.Path, ended)
 }
 
 // finishAs ends the lease with err. If it can no longer be proved that the lease was held until now, it ends

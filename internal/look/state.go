@@ -154,7 +154,7 @@ func Data[T any](r *Reader, n *Node, none T) T {
 	d := json.NewDecoder(bytes.NewReader(n.Data))
 	d.DisallowUnknownFields()
 	if d.Decode(&v) != nil || d.More() {
-		r.Fail(fmt.Errorf("%w: node %s does not hold the data of a %s", errs.ErrMisuse, errs.ShowPath(n.Path), layout.Word(r.kind)))
+		r.Fail(errs.Misuse("node %s does not hold the data of a %s", errs.ShowPath(n.Path), layout.Word(r.kind)))
 	}
 	return v
 }

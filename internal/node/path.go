@@ -16,8 +16,14 @@ const maxPathLen = 64 << 10
 // what ZooKeeper's own PathUtils.ValidatePath accepts. So a bad path fails here, at once and
 // with a sentence, and not with a bare "bad arguments" from a server. Errors wrap ErrMisuse.
 func ValidatePath(path string) error {
+	switch {
+	case path == "":
+		return errs.Misuse(`the path is empty: give an absolute path such as "/locks/orders"`)
+	case path[0] != '/':
+		return errs.Misuse(`a path begins with "/"`)
+	}
 	if why := PathProblem(path); why != "" {
-		return fmt.Errorf("zksync: path %s %s: %w", errs.Quote(path), why, errs.ErrMisuse)
+		return errs.Misuse("the path %s", why)
 	}
 	return nil
 }
@@ -30,13 +36,9 @@ func ValidateNode(path string) error {
 	return ValidatePath(path)
 }
 
-// PathProblem returns what is wrong with path and how to correct it, or "".
+// PathProblem returns what is wrong with path, which begins with "/", and how to correct it, or "".
 func PathProblem(path string) string {
 	switch {
-	case path == "":
-		return `is empty: give an absolute path such as "/locks/orders"`
-	case path[0] != '/':
-		return `does not start with "/": put one in front`
 	case path == "/":
 		return `is the root: give a path below it, such as "/locks/orders"`
 	case len(path) > maxPathLen:

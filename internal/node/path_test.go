@@ -23,11 +23,11 @@ func TestGoodPathsAreAccepted(t *testing.T) {
 
 func TestBadPathsAreRefusedWithTheReasonAndTheFix(t *testing.T) {
 	for path, want := range map[string]string{
-		"":                   `path "" is empty: give an absolute path such as "/locks/orders"`,
-		"a":                  `path "a" does not start with "/": put one in front`,
-		"a/b":                `does not start with "/"`,
-		"/":                  `path "/" is the root: give a path below it`,
-		"/a/":                `path "/a/" ends with "/": remove it`,
+		"":                   `the path is empty: give an absolute path such as "/locks/orders"`,
+		"a":                  `a path begins with "/": misuse`,
+		"a/b":                `a path begins with "/"`,
+		"/":                  `the path is the root: give a path below it`,
+		"/a/":                `the path ends with "/": remove it`,
 		"//":                 `ends with "/"`,
 		"//a":                `has an empty name in it: write a single "/"`,
 		"/a//b":              `has an empty name in it: write a single "/"`,
@@ -38,7 +38,7 @@ func TestBadPathsAreRefusedWithTheReasonAndTheFix(t *testing.T) {
 		"/a/..":              `has the relative name ".." in it`,
 		"/zookeeper":         `belongs to the server itself: choose a path outside "/zookeeper"`,
 		"/zookeeper/quota":   `belongs to the server itself`,
-		"/a\x00b":            `path "/a\x00b" has a NUL character at byte 2: leave it out`,
+		"/a\x00b":            `the path has a NUL character at byte 2: leave it out`,
 		"/a\tb":              `has the control character U+0009 at byte 2`,
 		"/a\x7f":             `has the control character U+007F at byte 2`,
 		"/a\u0085":           `has the control character U+0085 at byte 2`,
@@ -50,7 +50,7 @@ func TestBadPathsAreRefusedWithTheReasonAndTheFix(t *testing.T) {
 		"/a\xff":             `has a byte that is not UTF-8 at byte 2`,
 		"/a\xed\xa0\x80":     `has a byte that is not UTF-8 at byte 2`,
 		"/a/b\xc3":           `has a byte that is not UTF-8 at byte 4`,
-		"/a/\x1b[31mred\x07": `path "/a/\x1b[31mred\a" has the control character U+001B at byte 3`,
+		"/a/\x1b[31mred\x07": `the path has the control character U+001B at byte 3`,
 	} {
 		err := ValidatePath(path)
 		require.ErrorIs(t, err, errs.ErrMisuse, "%q", path)
@@ -60,9 +60,10 @@ func TestBadPathsAreRefusedWithTheReasonAndTheFix(t *testing.T) {
 }
 
 func TestAnErrorShowsNoMoreThanTheBeginningOfAPath(t *testing.T) {
-	err := ValidatePath("/" + strings.Repeat("ä", 1<<20))
+	path := "/" + strings.Repeat("ä", 1<<20)
+	err := errs.Wrap("zksync", "lock", path, ValidatePath(path))
 	require.ErrorIs(t, err, errs.ErrMisuse)
-	require.ErrorContains(t, err, `path "/`+strings.Repeat("ä", 80-1)+`"... is 2097153 bytes long: stay within 65536`)
+	require.EqualError(t, err, `zksync: lock "/`+strings.Repeat("ä", 80-1)+`"...: the path is 2097153 bytes long: stay within 65536: misuse`)
 }
 
 // javaRefuses is ZooKeeper's rule as its documentation and its server state it, in

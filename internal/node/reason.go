@@ -21,9 +21,9 @@ func Reason(ctx context.Context, err error) error {
 	case errors.Is(err, zk.ErrNoAuth):
 		return fmt.Errorf("the servers deny access: check WithAuth and the node's access control list: %w", err)
 	case errors.Is(err, zk.ErrNoChildrenForEphemerals):
-		return fmt.Errorf("%w: a parent of the path is an ephemeral node, which cannot have children: %w", errs.ErrMisuse, err)
+		return errs.Misuse("a parent of the path is an ephemeral node, which cannot have children: %w", err)
 	case errors.Is(err, zk.ErrInvalidACL):
-		return fmt.Errorf("%w: the servers refuse the access control list (a digest list for \"auth\" needs WithAuth): %w", errs.ErrMisuse, err)
+		return errs.Misuse("the servers refuse the access control list (a digest list for \"auth\" needs WithAuth): %w", err)
 	}
 	return err
 }

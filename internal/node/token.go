@@ -99,7 +99,7 @@ func (t Token) MarshalBinary() ([]byte, error) {
 // [errs.ErrMisuse], t is unchanged.
 func (t *Token) UnmarshalBinary(data []byte) error {
 	if len(data) != tokenBinaryLen {
-		return fmt.Errorf("zksync: token of %d bytes, want %d: %w", len(data), tokenBinaryLen, errs.ErrMisuse)
+		return errs.Wrap("zksync", "token", "", errs.Misuse("%d bytes, want %d", len(data), tokenBinaryLen))
 	}
 	parsed := Token{Zxid: int64(binary.BigEndian.Uint64(data)), Seq: binary.BigEndian.Uint32(data[8:])}
 	if parsed.Zxid < 0 {
@@ -110,5 +110,5 @@ func (t *Token) UnmarshalBinary(data []byte) error {
 }
 
 func badToken(text, why string) error {
-	return fmt.Errorf("zksync: token %s: %s: %w", errs.Quote(text), why, errs.ErrMisuse)
+	return errs.Wrap("zksync", "token", text, errs.Misuse("%s", why))
 }

@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -124,11 +123,11 @@ func (q *Queue) agree(names []string) error {
 			continue
 		}
 		if q.Delay == 0 {
-			return fmt.Errorf("%w: the locks at this path have a lock delay of %v, this one has none; see node %s", errs.ErrMisuse, m.delay, n)
+			return errs.Misuse("the locks at this path have a lock delay of %v, this one has none; see node %s", m.delay, n)
 		}
 		for _, entry := range names {
 			if strings.HasPrefix(entry, node.Prefix(m.uuid)) {
-				return fmt.Errorf("%w: a lock delay of %v, where the holder has %v", errs.ErrMisuse, q.Delay, m.delay)
+				return errs.Misuse("a lock delay of %v, where the holder has %v", q.Delay, m.delay)
 			}
 		}
 	}

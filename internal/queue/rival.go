@@ -36,7 +36,7 @@ func (r *Rival) Refuse(children []string) error {
 	if more := len(found) - 3; more > 0 {
 		found = append(found[:3], fmt.Sprintf("%d more", more))
 	}
-	return fmt.Errorf("%w: below the path is %s, of %s; use another path", errs.ErrMisuse, strings.Join(found, ", "), r.What)
+	return errs.Misuse("below the path is %s, of %s; use another path", strings.Join(found, ", "), r.What)
 }
 
 // RefuseAt is Refuse for the children of a node on the servers.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
@@ -255,9 +254,9 @@ func (t *Terms[T]) foreign(ctx context.Context, e *zkconn.Epoch, data []byte) er
 		return err
 	}
 	if layout.Typed(names) == t.Type {
-		return fmt.Errorf(`%w: the data of the %s were overwritten; "menagerie reset" removes it, and its next user makes it again`, errs.ErrMisuse, t.Type)
+		return errs.Misuse(`the data of the %s were overwritten; "menagerie reset" removes it, and its next user makes it again`, t.Type)
 	}
-	return fmt.Errorf("%w: the data of the node are not those of a %s; use another path", errs.ErrMisuse, t.Type)
+	return errs.Misuse("the data of the node are not those of a %s; use another path", t.Type)
 }
 
 // decode reads the data of a base node, and reports whether it is what it should be: a JSON object with all of these

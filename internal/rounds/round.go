@@ -89,7 +89,7 @@ func (w *Worker) Enter(ctx, leaving context.Context, e *zkconn.Epoch, data []byt
 	for pace := (node.Pace{Free: 2}); leaving.Err() == nil; {
 		open, _, err := e.Get(ctx, w.Working())
 		if errors.Is(err, zk.ErrNoNode) {
-			return "", fmt.Errorf("%w: another program has removed the directory of workers", errs.ErrBroken)
+			return "", errs.Broken("the group", "another program has removed the directory of workers")
 		}
 		if err != nil {
 			return "", err

@@ -19,35 +19,36 @@ var processID = os.Getpid()
 // Access is what the constructor of a primitive gives to it: a session, the path, and the options.
 type Access struct {
 	*Session
+	Package  string // whose calls it is for: errors begin with it
 	Path     string // as the session's user knows it
 	Settings Settings
 	kind     string // see Of
 	views    bool   // it makes nothing at the path: see NewViewAccess
 }
 
-// NewAccess checks the arguments of a constructor. It returns no
+// NewAccess checks the arguments of a constructor of the package pkg. It returns no
 // error: each call of the primitive reports what is wrong (Misuse).
-func NewAccess[O Option](s *Session, path string, opts []O) *Access {
-	return newAccess(s, path, Options[Option](opts), node.ValidatePath, func(u use) bool { return u.lock })
+func NewAccess[O Option](pkg string, s *Session, path string, opts []O) *Access {
+	return newAccess(pkg, s, path, Options[Option](opts), node.ValidatePath, func(u use) bool { return u.lock })
 }
 
 // NewViewAccess is NewAccess for what only looks at nodes of any program: the path may be the root.
-func NewViewAccess[O Option](s *Session, path string, opts []O) *Access {
-	a := newAccess(s, path, Options[Option](opts), node.ValidateNode, func(u use) bool { return u.lock })
+func NewViewAccess[O Option](pkg string, s *Session, path string, opts []O) *Access {
+	a := newAccess(pkg, s, path, Options[Option](opts), node.ValidateNode, func(u use) bool { return u.lock })
 	a.views = true
 	return a
 }
 
 // NewValueAccess is NewAccess for what keeps values of the user: it takes the option for their codec, and none of those
 // of holds.
-func NewValueAccess[O Option](s *Session, path string, opts []O) *Access {
-	return newAccess(s, path, Options[Option](opts), node.ValidatePath, func(u use) bool {
+func NewValueAccess[O Option](pkg string, s *Session, path string, opts []O) *Access {
+	return newAccess(pkg, s, path, Options[Option](opts), node.ValidatePath, func(u use) bool {
 		return u.values || u.lock && !slices.Contains(OfHolds, u.name)
 	})
 }
 
-func newAccess(s *Session, path string, opts []Option, valid func(path string) error, suits func(use) bool) *Access {
-	a := &Access{Session: s, Path: path}
+func newAccess(pkg string, s *Session, path string, opts []Option, valid func(path string) error, suits func(use) bool) *Access {
+	a := &Access{Session: s, Package: pkg, Path: path}
 	if !s.Opened() {
 		a.Session, a.Settings.bad = None(), errs.ErrNoSession
 		return a
@@ -62,9 +63,9 @@ func newAccess(s *Session, path string, opts []Option, valid func(path string) e
 }
 
 // NewDelayed is NewAccess for a primitive that knows zksync.WithLockDelay.
-func NewDelayed[O Option](s *Session, path string, opts []O) *Access {
+func NewDelayed[O Option](pkg string, s *Session, path string, opts []O) *Access {
 	own, rest := Own[LockDelay](opts)
-	a := NewAccess(s, path, rest)
+	a := NewAccess(pkg, s, path, rest)
 	a.Settings.delay(own)
 	return a
 }

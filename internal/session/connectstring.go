@@ -110,5 +110,5 @@ func notInHost(r rune) bool {
 }
 
 func badConnectString(s, why string) error {
-	return fmt.Errorf("zksync: connect string %s %s: %w", errs.Quote(s), why, errs.ErrMisuse)
+	return errs.Misuse("connect string %s %s", errs.Quote(s), why)
 }

@@ -84,7 +84,7 @@ func (a *Access) Named(op string, err error) error {
 	if op == "" {
 		return err
 	}
-	return errs.Wrap(op, a.Path, err)
+	return errs.Wrap(a.Package, op, a.Path, err)
 }
 
 // Bounded returns a context that ends with ctx, and also, with errs.ErrClosed
@@ -99,7 +99,7 @@ func (s *Session) Bounded(ctx context.Context) (context.Context, context.CancelF
 }
 
 // bare is for requests that concern no primitive.
-func (s *Session) bare() *Access { return &Access{Session: s, views: true} }
+func (s *Session) bare() *Access { return &Access{Session: s, Package: "zksync", views: true} }
 
 // Begin makes Close wait until End. After Close has begun it reports false. It is for
 // a goroutine that also runs functions of the user, for which Close must not wait.

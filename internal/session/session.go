@@ -57,7 +57,7 @@ type Session struct {
 // Connect is zksync.Connect.
 func Connect(ctx context.Context, servers string, opts ...SessionOption) (*Session, error) {
 	fail := func(err error) (*Session, error) {
-		return nil, &errs.Error{Op: "connect", Path: servers, Err: err}
+		return nil, errs.Wrap("zksync", "connect", servers, err)
 	}
 	set, err := sessionSettings(opts)
 	if err != nil {

@@ -26,8 +26,7 @@ type sessionFile struct {
 const maxSessionFile = 64 << 10
 
 // errSessionFileLocked is returned by openLocked when the file has another owner.
-var errSessionFileLocked = fmt.Errorf("another living process, or another session of this one, uses it; "+
-	"give each its own file: %w", errs.ErrMisuse)
+var errSessionFileLocked = errs.Misuse("another living process, or another session of this one, uses it; give each its own file")
 
 // openSessionFile opens and locks the file, and creates it if it is missing. It returns the sessions that the
 // last process left in it, the oldest first. There are none after a clean end, and none if the content is not
@@ -92,7 +91,7 @@ func (f *sessionFile) encode(sessions []zkconn.Credentials) ([]byte, error) {
 	newest := len(keys) - 1
 	line, err := json.Marshal(sessionLine{keys[newest], f.servers, keys[:newest]})
 	if len(line) >= maxSessionFile {
-		return nil, fmt.Errorf("sessions of %d bytes are too large: %w", len(line), errs.ErrMisuse)
+		return nil, errs.Misuse("sessions of %d bytes are too large", len(line))
 	}
 	return append(line, '\n'), err
 }

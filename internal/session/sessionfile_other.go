@@ -3,7 +3,6 @@
 package session
 
 import (
-	"fmt"
 	"os"
 	"runtime"
 
@@ -13,6 +12,6 @@ import (
 // openLocked refuses: without a lock that ends with the process there is no proof
 // that the session found in the file has no living owner.
 func openLocked(string) (*os.File, error) {
-	return nil, fmt.Errorf("session files do not work on %s, which has no file locks "+
-		"that end with their process; leave WithSessionFile out: %w", runtime.GOOS, errs.ErrMisuse)
+	return nil, errs.Misuse("session files do not work on %s, which has no file locks "+
+		"that end with their process; leave WithSessionFile out", runtime.GOOS)
 }

@@ -4,7 +4,6 @@ package session
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"syscall"
 
@@ -19,7 +18,7 @@ func openLocked(path string) (*os.File, error) {
 		// overwrite any file of our own. O_NONBLOCK: opening a pipe must not hang.
 		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 		if errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.EMLINK) {
-			return nil, fmt.Errorf("is a symbolic link; give the path of the file itself: %w", errs.ErrMisuse)
+			return nil, errs.Misuse("is a symbolic link; give the path of the file itself")
 		}
 		if err != nil {
 			return nil, err
@@ -76,17 +75,16 @@ func flock(file *os.File) error {
 // the password of a session can end the session, and so take its locks away.
 func keepPrivate(file *os.File, info os.FileInfo) error {
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("is not a regular file: %w", errs.ErrMisuse)
+		return errs.Misuse("is not a regular file")
 	}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int64(stat.Uid) != int64(os.Geteuid()) {
-		return fmt.Errorf("belongs to user %d, who could read the session's password; "+
-			"remove it or give another path: %w", stat.Uid, errs.ErrMisuse)
+		return errs.Misuse("belongs to user %d, who could read the session's password; remove it or give another path", stat.Uid)
 	}
 	if info.Mode().Perm()&0o177 == 0 {
 		return nil
 	}
 	if err := file.Chmod(0o600); err != nil {
-		return fmt.Errorf("others may read it, and its mode cannot be changed to 0600: %w", errors.Join(err, errs.ErrMisuse))
+		return errs.Misuse("others may read it, and its mode cannot be changed to 0600: %w", err)
 	}
 	return nil
 }

@@ -140,7 +140,7 @@ func Options[O, Any any](opts []Any) []O {
 // Misuse notes what is wrong with an option. Only the first call counts.
 func (s *Settings) Misuse(format string, args ...any) {
 	if s.bad == nil {
-		s.bad = fmt.Errorf("%w: %s", errs.ErrMisuse, fmt.Sprintf(format, args...))
+		s.bad = errs.Misuse("%s", fmt.Sprintf(format, args...))
 	}
 }
 

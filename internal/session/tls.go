@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"log/slog"
 	"net"
 
@@ -31,7 +30,7 @@ func (s *Settings) checkTLS() error {
 		return nil
 	}
 	if _, err := s.Files.Config(nil); err != nil {
-		return fmt.Errorf("WithTLSFiles: %w: %w", err, errs.ErrMisuse)
+		return errs.Misuse("WithTLSFiles: %w", err)
 	}
 	return nil
 }

@@ -59,9 +59,10 @@ func NewCohort(at *session.Access, kind queue.Kind) *Cohort {
 	return c
 }
 
-// Part says that the lock is a part of another object, whose path is above. So nothing else can be at the path of the lock.
-func (c *Cohort) Part() *Cohort {
-	c.side.q.Type = ""
+// Part says that the lock is a part of an object of the package pkg, whose path is above. So nothing else can be at the path of
+// the lock.
+func (c *Cohort) Part(pkg string) *Cohort {
+	c.side.q.Type, c.side.at.Package = "", pkg
 	return c
 }
 

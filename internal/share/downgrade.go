@@ -3,7 +3,6 @@ package share
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
@@ -23,7 +22,7 @@ import (
 // After any other error the write lease is unchanged, unless it was lost.
 func (r *Readers) Downgrade(ctx context.Context, l *lease.Lease) (*lease.Lease, error) {
 	if l == nil || !l.GrantedBy(r.write) {
-		return nil, fmt.Errorf("%w: a lease to downgrade that is not a write lease of this lock", errs.ErrMisuse)
+		return nil, errs.Misuse("a lease to downgrade that is not a write lease of this lock")
 	}
 	if err := l.Err(); err != nil {
 		return nil, err

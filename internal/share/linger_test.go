@@ -17,7 +17,7 @@ func TestALockThatIsHeldAgainAfterARefusedWaitStopsLingeringInTime(t *testing.T)
 	synctest.Test(t, func(t *testing.T) {
 		linger := session.ForLock("a linger", func(s *session.Settings) { s.Linger = time.Minute })
 		s, srv := piped(t)
-		c := NewCohort(session.NewAccess(s, "/locks/a", []session.Option{linger}), queue.KindLock)
+		c := NewCohort(session.NewAccess("zksync", s, "/locks/a", []session.Option{linger}), queue.KindLock)
 		l, err := c.Acquire(t.Context(), false)
 		require.NoError(t, err)
 		require.NoError(t, l.Unlock())

@@ -36,7 +36,7 @@ func TestNothingIsGrantedOnATicketWhoseLossIsOnItsWay(t *testing.T) {
 		return f(ctx, false)
 	}
 	mutex := func() *Cohort {
-		return NewCohort(session.NewAccess[session.Option](session.None(), "/a", nil), queue.KindLock)
+		return NewCohort(session.NewAccess[session.Option]("zksync", session.None(), "/a", nil), queue.KindLock)
 	}
 	for name, granted := range map[string]func() (*lease.Lease, error){
 		"try": func() (*lease.Lease, error) {
@@ -92,7 +92,7 @@ func TestAnUnlockBetweenTheEndOfALeaseAndItsReleaseGivesTheTicketUp(t *testing.T
 	for _, dropIn := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			s, srv := piped(t)
-			c := NewCohort(session.NewAccess[session.Option](s, "/locks/a", nil), queue.KindLock)
+			c := NewCohort(session.NewAccess[session.Option]("zksync", s, "/locks/a", nil), queue.KindLock)
 			c.side.dropIns = new(dropIns)
 			l, err := c.Acquire(context.Background(), dropIn)
 			require.NoError(t, err)
@@ -115,7 +115,7 @@ func TestNothingIsGrantedOnANodeWhoseRemovalIsOnItsWay(t *testing.T) {
 	for _, try := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			s, _ := piped(t)
-			r := NewReaders(NewCohort(session.NewAccess[session.Option](s, "/locks/a", nil), queue.KindWrite))
+			r := NewReaders(NewCohort(session.NewAccess[session.Option]("zksync", s, "/locks/a", nil), queue.KindWrite))
 			l, err := r.Acquire(context.Background(), false)
 			require.NoError(t, err)
 			l.Ticket().Retire()
@@ -127,7 +127,7 @@ func TestNothingIsGrantedOnANodeWhoseRemovalIsOnItsWay(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := piped(t)
-		g := NewUnshared(session.NewAccess[session.Option](s, "/permits", nil), "", queue.KindLock)
+		g := NewUnshared(session.NewAccess[session.Option]("zksync", s, "/permits", nil), "", queue.KindLock)
 		l, err := g.Get(context.Background(), false, func(ctx context.Context, lost func(*queue.Ticket)) (*queue.Ticket, error) {
 			p, err := g.q.Obtain(ctx, lost)
 			p.Retire()
@@ -155,7 +155,7 @@ func TestATryIsGrantedOrRefusedWheneverTheTicketIsLost(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel() // whoever finds the loss at first looks at the servers, and there are none
 		for range 3000 {
-			c := NewCohort(session.NewAccess[session.Option](session.None(), "/a", nil), queue.KindLock)
+			c := NewCohort(session.NewAccess[session.Option]("zksync", session.None(), "/a", nil), queue.KindLock)
 			p := &queue.Ticket{Epoch: e}
 			c.state, c.grant = lingering, &grant{c: c, ticket: p, timer: time.NewTimer(time.Hour)}
 			begin <- p
@@ -177,7 +177,7 @@ func TestADowngradeOfALostHoldWithoutLeaseKeepsTheOthersOutUntilItsUnlock(t *tes
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s, srv := piped(t)
-			c := NewCohort(session.NewAccess[session.Option](s, "/locks/a", nil), queue.KindWrite)
+			c := NewCohort(session.NewAccess[session.Option]("zksync", s, "/locks/a", nil), queue.KindWrite)
 			r := NewReaders(c)
 			l, err := c.Acquire(t.Context(), true)
 			require.NoError(t, err)
@@ -206,7 +206,7 @@ func TestALingeringTicketIsNotGrantedAfterItsProofHasRunOut(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, srv := piped(t)
 			linger := session.ForLock("a linger", func(s *session.Settings) { s.Linger = time.Hour })
-			c := NewCohort(session.NewAccess(s, "/locks/a", []session.Option{linger}), queue.KindLock)
+			c := NewCohort(session.NewAccess("zksync", s, "/locks/a", []session.Option{linger}), queue.KindLock)
 			l, err := c.Acquire(t.Context(), false)
 			require.NoError(t, err)
 			require.NoError(t, l.Unlock())

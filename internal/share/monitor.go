@@ -2,7 +2,6 @@ package share
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"sync"
 
@@ -16,10 +15,8 @@ import (
 // Monitor is a lock as a condition sees it: its holder may give it up to
 // wait for the condition, and then locks it again. Errors are bare reasons.
 type Monitor interface {
-	// Misuse is an error of the lock's constructor: no session, a malformed path, a bad option.
-	Misuse() error
-	Session() *session.Session
-	Path() string
+	// At has the lock's session, path, and errors of its constructor.
+	At() *session.Access
 	// Held returns the lease of the hold of which l is a level (of a reentrant lock). For nil it returns the lease
 	// of what the caller holds through the form without leases. It returns an error if there is no such hold.
 	Held(l *lease.Lease) (*lease.Lease, error)
@@ -85,10 +82,8 @@ func (m monitor) DropIn(_, try bool) (*lease.Lease, bool) {
 	return m.c.LockDropIn(), true
 }
 
-func (m monitor) Misuse() error             { return m.c.side.at.Misuse() }
-func (m monitor) Session() *session.Session { return m.c.side.at.Session }
-func (m monitor) Path() string              { return m.c.side.at.Path }
-func (m monitor) Holder() *lease.Lease      { return m.c.Current() }
+func (m monitor) At() *session.Access  { return m.c.side.at }
+func (m monitor) Holder() *lease.Lease { return m.c.Current() }
 
 func (m monitor) Held(l *lease.Lease) (*lease.Lease, error) {
 	if m.c.side.at.Misuse() != nil {
@@ -96,12 +91,12 @@ func (m monitor) Held(l *lease.Lease) (*lease.Lease, error) {
 	}
 	if l == nil {
 		if l = m.c.Current(); l == nil || !l.DropIn() {
-			return nil, fmt.Errorf("%w: the lock is not held; call Lock before", errs.ErrMisuse)
+			return nil, errs.Misuse("the lock is not held; call Lock before")
 		}
 		return l, nil
 	}
 	if !l.GrantedBy(m.c) {
-		return nil, fmt.Errorf("%w: the lease is not one of the condition's lock", errs.ErrMisuse)
+		return nil, errs.Misuse("the lease is not one of the condition's lock")
 	}
 	return l, nil
 }

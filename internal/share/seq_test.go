@@ -49,7 +49,7 @@ func TestTheTokenOfALingeringNodeDoesNotWrap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		linger := session.ForLock("a linger", func(s *session.Settings) { s.Linger = time.Hour })
 		s, _ := piped(t)
-		c := NewCohort(session.NewAccess(s, "/locks/a", []session.Option{linger}), queue.KindLock)
+		c := NewCohort(session.NewAccess("zksync", s, "/locks/a", []session.Option{linger}), queue.KindLock)
 		l, err := c.Acquire(context.Background(), false)
 		require.NoError(t, err)
 		c.mu.Lock()

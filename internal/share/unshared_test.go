@@ -18,7 +18,7 @@ import (
 func TestTheSessionKeepsNoLeaseThatEndedAtItsGrant(t *testing.T) {
 	s, _ := piped(t)
 	brief := session.ForLock("a bound", func(s *session.Settings) { s.MaxHold = 1 })
-	g := NewUnshared(session.NewAccess(s, "/permits", []session.Option{brief}), "", queue.KindLock)
+	g := NewUnshared(session.NewAccess("zksync", s, "/permits", []session.Option{brief}), "", queue.KindLock)
 	var all []weak.Pointer[lease.Lease]
 	for range 2000 {
 		l, err := g.Get(context.Background(), false, g.q.Obtain)

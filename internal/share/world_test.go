@@ -119,7 +119,7 @@ func newWorld(sc scope) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.c = NewCohort(session.NewAccess(w.s, "/lock", []session.Option{bounds}), queue.KindLock)
+	w.c = NewCohort(session.NewAccess("zksync", w.s, "/lock", []session.Option{bounds}), queue.KindLock)
 	for i := range w.people {
 		w.people[i] = &person{name: string(rune('a' + i)), c: w.c}
 	}
@@ -134,7 +134,7 @@ func newWorld(sc scope) (*world, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := NewCohort(session.NewAccess[session.Option](other, "/lock", nil), queue.KindLock)
+		c := NewCohort(session.NewAccess[session.Option]("zksync", other, "/lock", nil), queue.KindLock)
 		w.other = &person{name: "rival", c: c}
 	}
 	synctest.Wait()

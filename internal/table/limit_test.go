@@ -21,7 +21,7 @@ func TestAChangeAtAVersionThatCannotBeCheckedIsMadeAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
 		s := srv.Session(t)
-		tab := table.New(session.NewAccess((*session.Session)(s), "/m", []zksync.Option(nil)), layout.Map)
+		tab := table.New(session.NewAccess("zksync", (*session.Session)(s), "/m", []zksync.Option(nil)), layout.Map)
 		update := func() {
 			require.NoError(t, tab.Of(t.Context(), "update", table.ToExist, table.Key{Text: "k"}, func(p *table.Place) error {
 				return p.Change(true, func(table.Entry) (table.Decision, error) {

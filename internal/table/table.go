@@ -37,6 +37,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/gate"
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
@@ -78,8 +79,10 @@ const (
 	mostBuckets = 1 << 16
 )
 
-// errRemoved is the error when a table has lost nodes that only an external removal deletes.
-var errRemoved = fmt.Errorf("%w: nodes of it were removed externally; remove the rest, and the next change makes it again", errs.ErrBroken)
+// removed is the error when a table has lost nodes that only an external removal deletes.
+func (t *Table) removed() error {
+	return errs.Broken("the "+layout.Word(t.terms.Type), "nodes of it were removed externally; remove the rest, and the next change makes it again")
+}
 
 // New names the table of a type (see package layout) at the path of at. It does no I/O.
 func New(at *session.Access, kind string) *Table {
@@ -94,7 +97,7 @@ func New(at *session.Access, kind string) *Table {
 	t.terms.First = func() (terms, []string) { return terms{newBuckets}, []string{t.writers(), t.buckets()} }
 	t.terms.Check = func(n terms) error {
 		if n.Buckets < 1 || n.Buckets > mostBuckets {
-			return fmt.Errorf("%w: the node %s says %d buckets; use another path", errs.ErrMisuse, errs.ShowPath(at.Local(t.terms.Base)), n.Buckets)
+			return errs.Misuse("the node %s says %d buckets; use another path", errs.ShowPath(at.Local(t.terms.Base)), n.Buckets)
 		}
 		return nil
 	}
@@ -145,7 +148,7 @@ type Key struct {
 func (t *Table) Of(ctx context.Context, op string, need Need, key Key, f func(p *Place) error) error {
 	name := nameOf(key.Text)
 	if len(name) > maxName && key.Err == nil {
-		key.Err = fmt.Errorf("%w: the key takes %d bytes in the name of its node, and at most %d are allowed", errs.ErrMisuse, len(name), maxName)
+		key.Err = errs.Misuse("the key takes %d bytes in the name of its node, and at most %d are allowed", len(name), maxName)
 	}
 	if key.Err != nil && t.at.Misuse() == nil {
 		return t.at.Named(op, key.Err)
@@ -187,7 +190,7 @@ func (t *Table) isBroken() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.known = false
-	return errRemoved
+	return t.removed()
 }
 
 // bucket is the path of a key's bucket.

@@ -14,7 +14,6 @@ import (
 	"container/list"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -162,7 +161,7 @@ func (ws *Writers) keep(w *writer) (out []*writer) {
 }
 
 // errNoWriter means that the servers refused a change because the writer's node, or its directory, is not there.
-var errNoWriter = fmt.Errorf("%w: nodes below the path were removed externally", errs.ErrBroken)
+var errNoWriter = errs.Broken("what is at the path", "nodes below it were removed externally")
 
 func (w *writer) path() string { return w.dir + "/" + w.name }
 

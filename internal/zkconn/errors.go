@@ -32,7 +32,7 @@ var (
 	ErrClosed = errs.Kind("zksync: client closed", errs.ErrClosed)
 
 	// ErrAuth is returned when the servers refuse the credentials, or demand others. Another attempt would not change that.
-	ErrAuth = fmt.Errorf("%w: the servers refuse the credentials", errs.ErrMisuse)
+	ErrAuth = errs.Misuse("the servers refuse the credentials")
 
 	// ErrTooLong is returned for a read whose answer is longer than any that this client takes.
 	ErrTooLong = fmt.Errorf("the node holds more than this client takes, %d bytes of data, or %d with the names of its children", maxFrame, maxListing)

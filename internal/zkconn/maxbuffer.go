@@ -1,7 +1,6 @@
 package zkconn
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
@@ -83,6 +82,6 @@ func (m *maxBuffer) refuse(n int) error {
 		m.cuts = enoughCuts - 1
 		return nil
 	}
-	return fmt.Errorf("%w: a request of %d bytes has cut the connection %d times. Either it is longer than the jute.maxbuffer of the servers: "+
-		"raise that on every server; or the link takes too long for it: raise WithTimeout; or store less", errs.ErrMisuse, n, m.cuts)
+	return errs.Misuse("a request of %d bytes has cut the connection %d times. Either it is longer than the jute.maxbuffer of the servers: "+
+		"raise that on every server; or the link takes too long for it: raise WithTimeout; or store less", n, m.cuts)
 }

@@ -3,7 +3,6 @@ package zkconn
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -125,8 +124,7 @@ func (s *shared) makesChroot(ops ...any) (bool, error) {
 // missingChroot is the error of a call that needs a chroot that is not there, and must not be made.
 func (s *shared) missingChroot() error {
 	chroot := errs.ShowPath(s.cfg.Chroot)
-	return fmt.Errorf("the chroot %s does not exist, and WithExistingChroot is given: correct the connect string, or create %s: %w",
-		chroot, chroot, errs.ErrMisuse)
+	return errs.Misuse("the chroot %s does not exist, and WithExistingChroot is given: correct the connect string, or create %[1]s", chroot)
 }
 
 // logChroot logs that the servers have created the chroot, once. The caller is the goroutine that reads the

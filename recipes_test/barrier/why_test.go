@@ -67,7 +67,7 @@ func brokenWith(v *proving.Env, want zkbarrier.BrokenError, text string, all ...
 		var why *zkbarrier.BrokenError
 		require.ErrorAs(v.T, a.err, &why)
 		require.Equal(v.T, want, *why)
-		require.EqualError(v.T, a.err, "zksync: await "+proving.BarrierPath+": broken"+text)
+		require.EqualError(v.T, a.err, "zkbarrier: await "+proving.BarrierPath+": the barrier is broken"+text)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestAPartyThatGivesUpIsNamedAndSoAreThoseThatHadArrived(t *testing.T) {
 		_, err := bs[2].Await(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NotErrorIs(t, err, zksync.ErrBroken)
-		require.EqualError(t, err, "zksync: await "+proving.BarrierPath+": context deadline exceeded: 3 of 4 have arrived: "+shown("a", "b", "c"))
+		require.EqualError(t, err, "zkbarrier: await "+proving.BarrierPath+": context deadline exceeded: 3 of 4 have arrived: "+shown("a", "b", "c"))
 		want := zkbarrier.BrokenError{Why: zkbarrier.GaveUp, By: people("c"), Parties: 4, Count: 3, Arrived: people("a", "b", "c")}
 		text := ": " + shown("c") + " gave up; 3 of 4 had arrived: " + shown("a", "b", "c")
 		brokenWith(v, want, text, others...)
@@ -207,7 +207,7 @@ func TestTheEndOfAGenerationWithoutACauseIsReadToo(t *testing.T) {
 		} {
 			v.Server.Set(proving.BarrierPath+"/ended-1", []byte(data))
 			_, err := bs[1].Await(context.Background())
-			require.EqualError(t, err, "zksync: await "+proving.BarrierPath+": broken"+text)
+			require.EqualError(t, err, "zkbarrier: await "+proving.BarrierPath+": the barrier is broken"+text)
 		}
 	})
 }

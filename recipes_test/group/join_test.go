@@ -376,6 +376,6 @@ func TestABrokenGroupIsNoBarrier(t *testing.T) {
 		v.Remove(groupPath + "/zkgroup/members")
 		_, err := g.Join(t.Context(), zkgroup.Member{ID: "a"})
 		require.ErrorIs(t, err, zksync.ErrBroken)
-		require.EqualError(t, err, "zksync: join "+groupPath+": broken: another program has removed nodes of the group; remove the rest, too, and join again")
+		require.EqualError(t, err, "zkgroup: join "+groupPath+": the group is broken: another program has removed nodes of it; remove the rest, too, and join again")
 	})
 }

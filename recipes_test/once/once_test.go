@@ -170,8 +170,8 @@ func TestAnErrorTravelsAsItsTextAndIsItselfWhereItWasReturned(t *testing.T) {
 		require.Same(t, broken, alone()())
 		require.EqualError(t, alone()(), "no such file")
 		other := zkonce.OnceValue(v.Session(), "/once/e", func() int { return 1 })
-		require.PanicsWithError(t, `zksync: once /once/e: misuse: what is kept has another type: `+
-			`json: cannot unmarshal string into Go value of type int`, func() { other() })
+		require.PanicsWithError(t, `zkonce: once /once/e: what is kept has another type: `+
+			`json: cannot unmarshal string into Go value of type int: misuse`, func() { other() })
 	})
 }
 

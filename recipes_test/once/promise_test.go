@@ -117,7 +117,7 @@ func TestAllAreToldTheSameMessageOfAFailedPromise(t *testing.T) {
 			require.NoError(t, err)
 			v.Flush()
 			_, err = p.Wait(context.Background())
-			require.EqualError(t, err, "zksync: wait /promises/a: zkonce: the promise has failed: a\uFFFDb")
+			require.EqualError(t, err, "zkonce: wait /promises/a: the promise has failed: a\uFFFDb")
 		}
 	})
 }
@@ -136,7 +136,7 @@ func TestAFailedPromiseTellsWhy(t *testing.T) {
 			var failure *zkonce.Failure
 			require.ErrorAs(t, err, &failure)
 			require.Equal(t, "no such host", failure.Message)
-			require.EqualError(t, err, "zksync: wait /promises/a: zkonce: the promise has failed: no such host")
+			require.EqualError(t, err, "zkonce: wait /promises/a: the promise has failed: no such host")
 		}
 		first, err = ps[0].Complete(ctx, shard{})
 		require.NoError(t, err)

@@ -146,7 +146,7 @@ func TestAClosedSessionEndsTheCallsOfAWaitGroup(t *testing.T) {
 		require.ErrorIs(t, v.Failed(w), zksync.ErrClosed)
 		require.ErrorIs(t, g.AddContext(context.Background(), 1), zksync.ErrClosed)
 		require.ErrorIs(t, g.DoneContext(context.Background()), zksync.ErrClosed)
-		require.PanicsWithError(t, "zksync: done "+proving.GroupPath+": session closed", g.Done)
+		require.PanicsWithError(t, "zkwaitgroup: done "+proving.GroupPath+": session closed", g.Done)
 		other.Done()
 	})
 }

@@ -13,7 +13,7 @@ import (
 
 // Access is what a recipe at path has of a session.
 func Access(s *zksync.Session, path string) *session.Access {
-	return session.NewAccess[session.Option]((*session.Session)(s), path, nil)
+	return session.NewAccess[session.Option]("zksync", (*session.Session)(s), path, nil)
 }
 
 // Epoch is the present ZooKeeper session of s.
