@@ -113,7 +113,7 @@ func (x *Slots) obtain(ctx context.Context) (t *queue.Ticket, slot int, err erro
 			if errors.Is(err, zk.ErrNoNode) {
 				err = errNoDirectory
 			}
-			if !errors.Is(err, queue.ErrGone) && !errors.Is(err, zkconn.ErrOver) {
+			if !errors.Is(err, node.ErrGone) && !errors.Is(err, zkconn.ErrOver) {
 				return nil, 0, node.Reason(ctx, err)
 			}
 			at = first.Epoch
@@ -128,7 +128,7 @@ func (x *Slots) obtain(ctx context.Context) (t *queue.Ticket, slot int, err erro
 var errNoDirectory = errs.Broken("the slots object", "nodes of it were removed externally; remove the rest, too, and start the processes again")
 
 // take waits for a free slot, and takes it. first is the ticket of the first in the queue; it is given up. The
-// errors queue.ErrGone and zkconn.ErrOver say that it was lost, and nothing taken.
+// errors node.ErrGone and zkconn.ErrOver say that it was lost, and nothing taken.
 func (x *Slots) take(ctx context.Context, first *queue.Ticket) (*queue.Ticket, int, error) {
 	slot, err := x.free(ctx, first.Epoch)
 	if err != nil {

@@ -146,7 +146,7 @@ func (w *Weighted) shrink(l *lease.Lease, n int64) (_ *lease.Lease, ok bool, err
 	data.Since = l.Since()
 	sent, err := old.ReplaceBy(ctx, p, data.Encode())
 	at, refused := p.Epoch.Connection(), false
-	if err != nil && ctx.Err() == nil && !errors.Is(err, queue.ErrGone) && !errors.Is(err, zkconn.ErrOver) {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, node.ErrGone) && !errors.Is(err, zkconn.ErrOver) {
 		// Refused; but an earlier attempt without an answer may have been applied.
 		_, there, lookErr := p.Epoch.Exists(ctx, p.Node)
 		if there {

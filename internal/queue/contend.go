@@ -48,7 +48,7 @@ type view struct {
 	guess    *guess  // what it was concluded from, with others ahead of blockers[0]; nil after a listing
 }
 
-// run waits until the ticket is granted (nil), its own node is gone (ErrGone),
+// run waits until the ticket is granted (nil), its own node is gone (node.ErrGone),
 // ctx ends, or the epoch is over. When it returns, all its watches have been stopped.
 func (c *contest) run(ctx context.Context) error {
 	if c.q.Says {
@@ -249,11 +249,11 @@ func (c *contest) confirm(ctx context.Context) error {
 	return c.ownExists(ctx)
 }
 
-// ownExists returns ErrGone if the own node is not there.
+// ownExists returns node.ErrGone if the own node is not there.
 func (c *contest) ownExists(ctx context.Context) error {
 	err := exists(ctx, c.epoch, c.t.Node)
 	if errors.Is(err, zk.ErrNoNode) {
-		return ErrGone
+		return node.ErrGone
 	}
 	return err
 }
@@ -264,8 +264,8 @@ func (c *contest) ownExists(ctx context.Context) error {
 //
 // A waiter that may not read its own node is not told of the end of that either.
 func (c *contest) check(ctx context.Context, blockers []Entry) error {
-	if !c.t.readable && c.ownExists(ctx) == ErrGone {
-		return ErrGone
+	if !c.t.readable && c.ownExists(ctx) == node.ErrGone {
+		return node.ErrGone
 	}
 	for _, b := range blockers {
 		err := exists(ctx, c.epoch, c.q.Dir+"/"+b.Name)

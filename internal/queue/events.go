@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -123,7 +124,7 @@ func (ev *events) stillHolds() error {
 func (ev *events) problem() error {
 	switch {
 	case ev.gone:
-		return ErrGone
+		return node.ErrGone
 	case ev.uncertain:
 		return errList
 	case ev.cut:

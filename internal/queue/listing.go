@@ -15,7 +15,7 @@ import (
 )
 
 // ahead lists the queue and returns the entries ahead of our own, in order. It returns
-// ErrGone if our own entry is not there, and errList if another listing is needed.
+// node.ErrGone if our own entry is not there, and errList if another listing is needed.
 func (c *contest) ahead(ctx context.Context) ([]Entry, error) {
 	t := c.t
 	// Names behind our own are dropped, but not those with our uuid: they may be duplicates.
@@ -34,7 +34,7 @@ func (c *contest) ahead(ctx context.Context) ([]Entry, error) {
 	t.inDoubt = false
 	ahead, self, found := entriesAhead(entries, t.Entry.UUID)
 	if !found {
-		return nil, ErrGone
+		return nil, node.ErrGone
 	}
 	if c.reapDuplicates(ctx, entries) || self.Name != t.Entry.Name {
 		return nil, errList

@@ -204,7 +204,7 @@ func (q *Queue) sitOut(ctx context.Context, t *Ticket) error {
 func (d *delay) list(ctx context.Context) (others []holdMark, made bool, err error) {
 	names, _, err := d.epoch.Children(ctx, d.Dir)
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil, false, ErrGone
+		return nil, false, node.ErrGone
 	}
 	for _, n := range names {
 		if m, ok := parseMark(n); ok && m.uuid != d.t.Entry.UUID {
@@ -263,7 +263,7 @@ func (d *delay) left(ctx context.Context, m holdMark) (time.Duration, error) {
 	case err != nil:
 		return 0, err
 	case !there:
-		return 0, ErrGone
+		return 0, node.ErrGone
 	case own.Ctime <= st.Mtime: // t waited already, behind the one that has seen it and has gone since
 		return m.delay, nil
 	}
@@ -295,7 +295,7 @@ func (d *delay) replace(ctx context.Context, others []holdMark) error {
 	case !errors.As(err, &refused):
 		return err
 	case refusedAt(err, 0, zk.ErrNoNode):
-		return ErrGone
+		return node.ErrGone
 	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNodeExists):
 		return errList // one was removed externally; or this request was applied before
 	}

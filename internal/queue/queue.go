@@ -62,10 +62,6 @@ func New(q Queue) *Queue {
 	return &q
 }
 
-// ErrGone means that somebody deleted our own node while the
-// session lived. The ticket is lost then, and is never granted.
-var ErrGone = node.ErrGone
-
 // Obtain enters the queue and waits until the entry is granted, in the order in which the servers queued the entries.
 //
 //   - Cancel: returns within [node.Grace]. The reaper of the session removes what is left of the entry.
@@ -136,7 +132,7 @@ func (q *Queue) acquire(ctx context.Context, lost func(*Ticket), pace node.Pace,
 			t.OnLoss(lost)
 			return t, nil
 		}
-		gone := errors.Is(err, ErrGone)
+		gone := errors.Is(err, node.ErrGone)
 		switch {
 		case t == nil:
 		case gone: // nothing to wait for

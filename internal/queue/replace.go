@@ -86,7 +86,7 @@ func (t *Ticket) replace(ctx context.Context, r Replacement, before func() []any
 		case mark != nil && errors.As(err, &refused) && refused.Index == len(ops)-1 && errors.Is(err, zk.ErrNoNode):
 			t.delayed.mark.Swap(nil).settle() // somebody deleted our mark; there is none to be removed
 		case errors.Is(err, zk.ErrNoNode):
-			return true, ErrGone // somebody deleted our own node, and so ended the hold
+			return true, node.ErrGone // somebody deleted our own node, and so ended the hold
 		case t.Entry.sealed() && announce && errors.As(err, &refused) && refused.Index == 1 && errors.Is(err, zk.ErrNoAuth):
 			announce = false // the connection on which the servers knew our identity was lost
 		case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
@@ -102,21 +102,21 @@ func (t *Ticket) replace(ctx context.Context, r Replacement, before func() []any
 	}
 }
 
-// makeDir makes the directory of r. It returns ErrGone if our own node has gone: then
+// makeDir makes the directory of r. It returns node.ErrGone if our own node has gone: then
 // there is nothing to replace, and it does not matter whether the directory could be made.
 func (t *Ticket) makeDir(ctx context.Context, r Replacement) error {
 	if r.Dir == t.queue.Dir {
-		return ErrGone // our own node was in it
+		return node.ErrGone // our own node was in it
 	}
 	_, err := node.MakeDirBelow(ctx, t.Epoch, t.queue.Base, r.Dir, r.ACL)
 	if t.queue.Base != "" && errors.Is(err, zk.ErrNoNode) {
-		return ErrGone // with the base
+		return node.ErrGone // with the base
 	}
 	if err == nil {
 		return nil
 	}
 	if _, there, lookErr := t.Epoch.Exists(ctx, t.Node); lookErr == nil && !there {
-		return ErrGone
+		return node.ErrGone
 	}
 	return err
 }

@@ -75,7 +75,7 @@ func (r *Readers) stay(ctx context.Context, l *lease.Lease, read *queue.Ticket, 
 	case errors.Is(err, zkconn.ErrOver):
 		l.Finish(errs.ErrLost)
 		return errs.ErrLost
-	case errors.Is(err, queue.ErrGone):
+	case errors.Is(err, node.ErrGone):
 		p.SetReplacing(false)
 		p.End(queue.Removed, 0)
 		return errs.ErrLost

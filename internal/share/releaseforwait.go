@@ -92,7 +92,7 @@ func (m monitor) replace(ctx context.Context, l *lease.Lease, g *grant, w queue.
 	p := g.ticket
 	p.SetReplacing(true) // the removal of the node is no loss
 	sent, err := p.MakeWay(ctx, w)
-	gone := errors.Is(err, queue.ErrGone) || errors.Is(err, zkconn.ErrOver)
+	gone := errors.Is(err, node.ErrGone) || errors.Is(err, zkconn.ErrOver)
 	refused := err != nil && !gone && !sent && !c.side.at.Session.Closing()
 	if refused {
 		p.SetReplacing(false)
