@@ -76,7 +76,7 @@ type SlotsState struct {
 // State reads which slots are taken. It shows the number that is on the servers, also if that is another one.
 func (x *Slots) State(ctx context.Context) (SlotsState, error) {
 	return look.State(ctx, x.made().g.At(), layout.Slots, func(r *look.Reader) SlotsState {
-		total := int64(look.Data(r, r.Node(x.terms.Base), slotTerms{x.n}).Slots)
+		total := max(0, int64(look.Data(r, r.Node(x.terms.Base), slotTerms{x.n}).Slots))
 		taken := r.Node(x.taken.Dir)
 		waits := wording.More(r.Count(x.g.Queue().Dir), "waits", "wait")
 		st := SlotsState{r.Summary("slots", "%d of %s taken%s", taken.Len(), wording.Plural(total, "slot"), waits), taken.Len(), total}

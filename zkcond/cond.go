@@ -39,7 +39,7 @@ type Cond struct {
 func New(l zksync.Locker, path string, opts ...zksync.Option) *Cond {
 	c := &Cond{L: l, path: path, lock: share.MonitorOf(l)}
 	if c.lock == nil {
-		c.misuse = errs.Misuse("a condition of a nil lock")
+		c.misuse = errs.Misuse("a condition of a %T, or nil; it needs a lock of this module itself", l)
 		return c
 	}
 	c.at = session.NewAccess("zkcond", c.lock.At().Session, path, opts).Of(layout.Cond)

@@ -32,14 +32,14 @@ func (l *Latch) State(ctx context.Context) (State, error) {
 		if !there && !t.Open { // it may have opened between the two reads
 			t = look.Data(r, r.Node(l.terms.Base), first)
 		}
-		total := int64(t.Total)
+		total := max(0, int64(t.Total))
 		counted := min(r.Count(l.counts()), total)
 		st := State{r.Summary("closed", "closed: %d of %s counted down", counted, wording.Plural(total, "event")), counted, total}
 		switch {
 		case t.Open:
 			st.State, st.Detail = "open", fmt.Sprintf("open: all of %s counted down", wording.Plural(total, "event"))
 		case !there:
-			st.State, st.Detail = "broken", fmt.Sprintf("broken: %s was removed by hand", closed)
+			st.State, st.Detail = "broken", fmt.Sprintf("broken: %s was removed externally", closed)
 		}
 		return st
 	})

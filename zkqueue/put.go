@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/codec"
 	"github.com/go-menagerie/menagerie/internal/elements"
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 )
@@ -40,11 +41,16 @@ type place struct {
 	wait     bool // for room
 	priority int
 	delay    time.Duration
+	bad      error // a nil option
 }
 
 func placeOf(wait bool, opts []PutOption) place {
 	p := place{wait: wait}
 	for _, o := range opts {
+		if o == nil {
+			p.bad = errs.Misuse("a nil PutOption")
+			break
+		}
 		o(&p)
 	}
 	return p
@@ -53,6 +59,9 @@ func placeOf(wait bool, opts []PutOption) place {
 func (q *Queue[T]) put(ctx context.Context, op string, v T, p place) (done bool, err error) {
 	d := &elements.Draft{Priority: p.priority}
 	err = q.raw.Run(ctx, op, func(c *elements.Call) (err error) {
+		if p.bad != nil {
+			return p.bad
+		}
 		if d.Data == nil {
 			if d.Data, err = codec.Encode(q.at.Settings.Codec, v, q.raw.Overhead()); err != nil {
 				return err

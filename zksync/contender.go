@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
@@ -52,23 +54,7 @@ type Contender struct {
 
 // MarshalJSON writes the names that `menagerie ls --json` prints: the session in hexadecimal, the time as RFC 3339.
 func (c Contender) MarshalJSON() ([]byte, error) {
-	type owner struct {
-		Host string `json:"host"`
-		PID  int    `json:"pid"`
-		Name string `json:"name"`
-	}
-	row := struct {
-		Position int      `json:"position"`
-		Kind     Kind     `json:"kind"`
-		State    Standing `json:"state"`
-		Owner    owner    `json:"owner"`
-		Since    string   `json:"since"`
-		Session  string   `json:"session"`
-		Token    string   `json:"token"`
-		Node     string   `json:"node"`
-		ID       string   `json:"id,omitempty"`
-		Permits  int64    `json:"permits,omitempty"`
-	}{Position: c.Position, Kind: c.Kind, State: c.State, Owner: owner(c.Owner), Node: c.Node, ID: c.ID, Permits: c.Permits}
+	row := row{Position: c.Position, Kind: c.Kind, State: c.State, Owner: ownerRow(c.Owner), Node: c.Node, ID: c.ID, Permits: c.Permits}
 	if !c.Since.IsZero() {
 		row.Since = c.Since.UTC().Format(time.RFC3339)
 	}
@@ -79,6 +65,54 @@ func (c Contender) MarshalJSON() ([]byte, error) {
 		row.Token = c.Token.String()
 	}
 	return json.Marshal(row)
+}
+
+// UnmarshalJSON reads what MarshalJSON has written.
+func (c *Contender) UnmarshalJSON(text []byte) (err error) {
+	var row row
+	if err := json.Unmarshal(text, &row); err != nil {
+		return err
+	}
+	read := Contender{Position: row.Position, Kind: row.Kind, State: row.State, Owner: Owner(row.Owner), Node: row.Node, ID: row.ID, Permits: row.Permits}
+	if row.Since != "" {
+		if read.Since, err = time.Parse(time.RFC3339, row.Since); err != nil {
+			return err
+		}
+	}
+	if row.Session != "" {
+		id, err := strconv.ParseUint(row.Session, 0, 64)
+		if err != nil {
+			return err
+		}
+		read.Session = int64(id)
+	}
+	if row.Token != "" {
+		if read.Token, err = ParseToken(row.Token); err != nil {
+			return err
+		}
+	}
+	*c = read
+	return nil
+}
+
+// row is a Contender in JSON.
+type row struct {
+	Position int      `json:"position"`
+	Kind     Kind     `json:"kind"`
+	State    Standing `json:"state"`
+	Owner    ownerRow `json:"owner"`
+	Since    string   `json:"since"`
+	Session  string   `json:"session"`
+	Token    string   `json:"token"`
+	Node     string   `json:"node"`
+	ID       string   `json:"id,omitempty"`
+	Permits  int64    `json:"permits,omitempty"`
+}
+
+type ownerRow struct {
+	Host string `json:"host"`
+	PID  int    `json:"pid"`
+	Name string `json:"name"`
 }
 
 // Contenders lists the entries of the queue at path in order, also those of other libraries. The path of a
@@ -125,5 +159,5 @@ func contenders(ctx context.Context, e *zkconn.Epoch, s *session.Session, path s
 
 // lookAt is the queue at one of the session's paths, for reading only.
 func lookAt(s *session.Session, path string) *queue.Queue {
-	return &queue.Queue{Dir: s.Full(path), Shown: path}
+	return &queue.Queue{Dir: s.Full(path), Shown: path, Type: layout.Mutex}
 }

@@ -56,7 +56,7 @@ func (l *Lease) Err() error { return l.made().Err() }
 // may be paused right after Valid returns, so it does not replace fencing.
 func (l *Lease) Valid() bool { return l.made().Valid() }
 
-// Path is the path of the lock, as given to its constructor.
+// Path is the path of the lock: as given to its constructor, or the one below it by which a Once, a flight or an item of a group is locked.
 func (l *Lease) Path() string { return l.made().Path() }
 
 // Expires is when the lease ends if no server answers any more, or at its [WithMaxHold] if that is earlier. Each

@@ -59,12 +59,16 @@ func (m *Mutex) State(ctx context.Context) (MutexState, error) {
 
 // free is the detail of a lock without contenders. Its path may belong to another type.
 func free(ctx context.Context, e *zkconn.Epoch, full, detail string) (string, error) {
-	names, _, err := e.Children(ctx, full)
+	data, _, err := e.Get(ctx, full)
+	var names []string
+	if err == nil {
+		names, _, err = e.Children(ctx, full)
+	}
 	if errors.Is(err, zk.ErrNoNode) {
 		return detail, nil
 	}
 	if err == nil {
-		err = layout.RefuseOther(layout.Mutex, nil, names)
+		err = layout.RefuseAllBut(layout.Mutex, data, names)
 	}
 	if d := queue.DelayIn(names); d > 0 {
 		detail = fmt.Sprintf("it was lost: the next one waits for the lock delay of %v", d)

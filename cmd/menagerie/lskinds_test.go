@@ -201,7 +201,7 @@ func (r *shown) latch(t *testing.T) {
 	r.says(t, "/r/latch", "latch, open: all of 2 events counted down")
 	require.NoError(t, zklatch.New(r.z, "/r/removed", 2).CountDown(ctx))
 	require.NoError(t, r.z.Conn().Delete("/r/removed/closed-of-2", -1))
-	r.says(t, "/r/removed", "latch, broken: closed-of-2 was removed by hand")
+	r.says(t, "/r/removed", "latch, broken: closed-of-2 was removed externally")
 }
 
 func (r *shown) gate(t *testing.T) {

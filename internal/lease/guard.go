@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"reflect"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
@@ -28,6 +29,9 @@ func (l *Lease) Guard(ctx context.Context, ops ...any) ([]zk.MultiResponse, erro
 // operation returns a copy of op, a pointer to the path in the copy, which the caller
 // may change, and the operation's name. It returns nil if op cannot be guarded.
 func operation(op any) (request any, path *string, name string) {
+	if v := reflect.ValueOf(op); v.Kind() != reflect.Pointer || v.IsNil() {
+		return nil, nil, ""
+	}
 	switch r := op.(type) {
 	case *zk.CreateRequest:
 		c := *r
@@ -59,7 +63,7 @@ func (l *Lease) GuardBare(ctx context.Context, ops []any) ([]zk.MultiResponse, e
 	for _, op := range ops {
 		request, path, _ := operation(op)
 		if request == nil {
-			return nil, errs.Misuse("a guarded operation of type %T; use the pointer types that zk.Conn.Multi takes", op)
+			return nil, errs.Misuse("a guarded operation %T, or nil; use the pointer types that zk.Conn.Multi takes", op)
 		}
 		if set, ok := request.(*zk.SetDataRequest); ok && queue.Sealed(set.Path) {
 			return nil, errs.Misuse("a write to %s, a node of a lock: whoever waits would take it for a release", errs.Quote(set.Path))
@@ -69,6 +73,9 @@ func (l *Lease) GuardBare(ctx context.Context, ops []any) ([]zk.MultiResponse, e
 		}
 		*path = s.Full(*path)
 		all = append(all, request)
+	}
+	if ctx.Err() != nil {
+		return nil, errs.OfContext(ctx)
 	}
 	if err := l.MarkSent(); err != nil {
 		return nil, err

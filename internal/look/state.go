@@ -93,7 +93,14 @@ func (r *Reader) Count(full string) int64 {
 // Each calls f with every child of n that has one of these names and still exists, in their order.
 func (r *Reader) Each(n *Node, names []string, f func(*Node)) {
 	if r.err == nil {
-		r.Fail(r.Look.Each(r.ctx, n, names, func(c *Node) error { f(c); return r.err }))
+		r.Fail(r.Look.Each(r.ctx, n, names, func(c *Node) error {
+			if c.Denied {
+				r.Fail(zk.ErrNoAuth)
+			} else {
+				f(c)
+			}
+			return r.err
+		}))
 	}
 }
 

@@ -3,6 +3,7 @@ package share
 import (
 	"context"
 	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
@@ -64,9 +65,13 @@ func AsMonitor(m Monitor) Monitored { return Monitored{m} }
 
 func (m *Monitored) monitor() Monitor { return m.as }
 
-// MonitorOf returns the Monitor of a lock; nil for nil, and for a lock that its constructor has not made.
+// module is the path of this module. A type of another one that embeds a lock may have methods of its own, past which a wait would go.
+const module = "github.com/go-menagerie/menagerie/"
+
+// MonitorOf returns the Monitor of a lock; nil for nil, for a lock that its constructor has not made, and for a type that embeds one.
 func MonitorOf(l Lock) Monitor {
-	if v := reflect.ValueOf(l); !v.IsValid() || v.IsNil() {
+	v := reflect.ValueOf(l)
+	if !v.IsValid() || v.Kind() != reflect.Pointer || v.IsNil() || !strings.HasPrefix(v.Type().Elem().PkgPath(), module) {
 		return nil
 	}
 	return l.monitor()
