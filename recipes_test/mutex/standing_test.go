@@ -29,19 +29,19 @@ var lines = map[string]struct {
 	hold, wait func(s *zksync.Session) func(context.Context) (*zksync.Lease, error)
 	op, place  string
 }{
-	"Mutex": {mutex, mutex, "lock", "1st in line, "},
+	"Mutex": {mutex, mutex, "zksync: lock", "1st in line, "},
 	"reentrant.Mutex": {mutex, func(s *zksync.Session) func(context.Context) (*zksync.Lease, error) {
 		return reentrant.NewMutex(zksync.NewMutex(s, proving.LockPath)).LockContext
-	}, "lock", "1st in line, "},
-	"RWMutex, writing": {reader, writer, "lock", "1st in line, "},
-	"RWMutex, reading": {writer, reader, "read-lock", "1st in line, "},
+	}, "reentrant: lock", "1st in line, "},
+	"RWMutex, writing": {reader, writer, "zkrwmutex: lock", "1st in line, "},
+	"RWMutex, reading": {writer, reader, "zkrwmutex: read-lock", "1st in line, "},
 	"reentrant.RWMutex": {writer, func(s *zksync.Session) func(context.Context) (*zksync.Lease, error) {
 		return reentrant.NewRWMutex(zkrwmutex.New(s, proving.LockPath)).RLockContext
-	}, "read-lock", "1st in line, "},
-	"MultiLock":               {mutex, multi, "lock", "1st in line, "},
-	"Weighted":                {permits, permits, "acquire", ""},
-	"Election":                {campaign, campaign, "campaign", "1st in line, "},
-	"Mutex with a lock delay": {delayedLock, delayedLock, "lock", "1st in line, "},
+	}, "reentrant: read-lock", "1st in line, "},
+	"MultiLock":               {mutex, multi, "zksync: lock", "1st in line, "},
+	"Weighted":                {permits, permits, "zksemaphore: acquire", ""},
+	"Election":                {campaign, campaign, "zkelection: campaign", "1st in line, "},
+	"Mutex with a lock delay": {delayedLock, delayedLock, "zksync: lock", "1st in line, "},
 }
 
 func mutex(s *zksync.Session) func(context.Context) (*zksync.Lease, error) {
@@ -97,7 +97,7 @@ func TestTheErrorOfAWaitThatEndedSaysWhatItWaitedFor(t *testing.T) {
 					}
 					_, err := wait(ctx)
 					require.ErrorIs(t, err, want)
-					require.EqualError(t, err, fmt.Sprintf("zksync: %s %s: %v: %s%s", line.op, proving.LockPath, want, line.place, heldHere(12*time.Second)))
+					require.EqualError(t, err, fmt.Sprintf("%s %s: %v: %s%s", line.op, proving.LockPath, want, line.place, heldHere(12*time.Second)))
 					require.NoError(t, l.Unlock())
 				})
 			})
