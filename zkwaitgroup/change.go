@@ -298,6 +298,17 @@ func (g *WaitGroup) settle(ctx context.Context, e *zkconn.Epoch, b *batch) (made
 	if err != nil {
 		return false, err
 	}
+	if t == nil && c.own == nil && round == c.round {
+		// Another process may have removed the record before more members were added. Then no member was alive after the
+		// record was read: so the round was over.
+		dir, there, err := e.Exists(ctx, g.members())
+		if err != nil {
+			return false, err
+		}
+		if !there || dir.Mzxid > c.old.written {
+			round = 0
+		}
+	}
 	mine := c.own != nil && c.own == g.own(e)
 	if made = c.wasMade(g.id, t, round); made {
 		err = g.applied(ctx, e, b, nil)
@@ -310,7 +321,7 @@ func (g *WaitGroup) settle(ctx context.Context, e *zkconn.Epoch, b *batch) (made
 }
 
 // wasMade decides whether a change of the WaitGroup by was applied. t is the record, nil if there is none, and round is
-// the present round, 0 if there is none.
+// the present round, 0 if there is none, or if it was over since the record was read.
 //
 // The WaitGroup to which a record belongs writes it, and others write only their own numbers in it. So while the record
 // exists, the number that the change was to write shows it. If the record is gone, its own WaitGroup removed it, or the
@@ -324,8 +335,8 @@ func (c *change) wasMade(by string, t *tally, round int64) bool {
 	case c.creates(), c.now.N > c.old.N: // an Add: its members would keep the round from being over
 		return false
 	case round != 0 && round == c.round:
-		// Only its own WaitGroup removes it while members live. Another process may have removed it before more members
-		// were added; then a Done of our own record was applied, or does not matter any more.
+		// Its own WaitGroup removed it, or another process before more members were added: see settle. Then a Done of our own
+		// record was applied, or does not matter any more.
 		return c.own != nil
 	case c.own == nil: // a record from which others took stays until the round is over; then the change does not matter any more
 		return true

@@ -17,7 +17,7 @@ import (
 // among the records. It removes the records, a few in each transaction, and adds the dead among them to the node dead. The
 // others wait for the deletion of the node round, which comes last, or of the claim. The claim saves requests only: the dead
 // do not change any more, and every deletion names a version, or is refused while there is more. So if the claim stays
-// for a session timeout, others go on as well. Members that are added meanwhile keep the round from being over.
+// for a session timeout, others go on as well. Members that are added meanwhile end the removal.
 
 const (
 	// fewRecords is the greatest number of records that are removed in one transaction.
@@ -140,7 +140,7 @@ func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch, empty bool) error 
 		if many {
 			records = append(records, claimed) // last
 		}
-		if err = g.remove(ctx, e, stat.Czxid, records); err != nil && many {
+		if err = g.remove(ctx, e, stat, records); err != nil && many {
 			e.Reap(zkconn.Orphan{Dir: g.members(), Node: g.record(claimed)})
 		}
 		return err
@@ -167,8 +167,9 @@ func (g *WaitGroup) claim(ctx context.Context, e *zkconn.Epoch) (stalled bool, e
 	return false, err
 }
 
-// remove removes the records of a round that is over, and then the round. node.ErrAgain means that the round has changed.
-func (g *WaitGroup) remove(ctx context.Context, e *zkconn.Epoch, round int64, ids []string) error {
+// remove removes the records of a round that is over, and then the round. alive was empty. node.ErrAgain means that the round
+// has changed.
+func (g *WaitGroup) remove(ctx context.Context, e *zkconn.Epoch, alive zk.Stat, ids []string) error {
 	few := g.recordsAtOnce()
 	for {
 		now := ids[:min(len(ids), few)]
@@ -178,7 +179,7 @@ func (g *WaitGroup) remove(ctx context.Context, e *zkconn.Epoch, round int64, id
 			return err
 		}
 		var ops []any
-		d := deaths{Round: round}
+		d := deaths{Round: alive.Czxid}
 		for i, t := range records {
 			version := int32(-1)
 			if t != nil {
@@ -198,6 +199,8 @@ func (g *WaitGroup) remove(ctx context.Context, e *zkconn.Epoch, round int64, id
 		}
 		if len(ids) == 0 { // the servers refuse this if there is a member, or another record
 			ops = append(ops, deletes(g.alive(), g.members(), g.round())...)
+		} else { // refused if a member was added since; the Stat of members shows when no member was alive: see settle
+			ops = append(ops, &zk.CheckVersionRequest{Path: g.alive(), Version: alive.Version}, &zk.SetDataRequest{Path: g.members(), Version: -1})
 		}
 		_, err = e.StartMulti(ops...).Wait(ctx, e)
 		switch {

@@ -20,7 +20,7 @@ type server struct {
 	lives   bool // it has a node in alive
 	died    bool
 	others  bool // a member of another record lives
-	removed bool // the record, before the round
+	removed bool // this record or others, before the round
 	round   int64
 	applied bool
 	refused error
@@ -90,6 +90,11 @@ var steps = map[string]func(s *server) bool{
 		s.rec, s.removed = nil, true
 		return true
 	},
+	"records are removed before it": func(s *server) bool { // likewise
+		was := s.removed
+		s.removed = s.removed || s.round == 1 && !s.lives && !s.others
+		return !was && s.removed
+	},
 	"the round ends": func(s *server) bool {
 		if s.round == 0 || s.lives || s.others || s.round == 2 {
 			return false
@@ -102,9 +107,9 @@ var steps = map[string]func(s *server) bool{
 	"a round begins":           func(s *server) bool { was := s.round; s.round = 2; return was == 0 },
 }
 
-// seen is the round that WaitGroup.look reports.
+// seen is the round that WaitGroup.settle finds.
 func (s *server) seen() int64 {
-	if s.rec == nil && s.round == 1 && !s.others {
+	if s.rec == nil && s.round == 1 && (!s.others || s.removed && s.p.own == nil) {
 		return 0
 	}
 	return s.round
@@ -146,8 +151,7 @@ func TestALookShowsWhetherAChangeWasMade(t *testing.T) {
 			over := s.rec == nil && (s.removed || s.seen() != s.p.round)
 			certain := heard && d.own != nil && (record.RefusedAt(s.refused, 0, zk.ErrNoNode) || s.round == 2 && errors.Is(s.refused, zk.ErrNoNode))
 			forNobody := made && !certain && d.now.left() < d.old.left()
-			// A removal of many records that goes on while members are added hides who removed the record.
-			early := !made && s.removed && s.others && d.own == nil || !made && d.now.left() > d.old.left()
+			early := !made && d.now.left() > d.old.left()
 			if over && s.applied != made && (forNobody || early) {
 				vague++
 				continue

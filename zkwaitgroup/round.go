@@ -71,6 +71,7 @@ type tally struct {
 	ID string `json:"id,omitempty"` // of the dead: the name of the record
 
 	version int32
+	written int64 // the zxid of the last change
 }
 
 // left is the number of members that are not done.
@@ -94,7 +95,7 @@ func decode(c zkconn.Content) *tally {
 	if json.Unmarshal(c.Data, &t) != nil {
 		t = tally{}
 	}
-	t.version = c.Stat.Version
+	t.version, t.written = c.Stat.Version, c.Stat.Mzxid
 	return &t
 }
 

@@ -221,3 +221,99 @@ func TestADoneWithoutAnAnswerIsKnownWhileItsRoundIsRemoved(t *testing.T) {
 		}
 	})
 }
+
+// Another process has removed the record of a Done that got no answer, and a member is added before the rest of the round is
+// removed. The Done must not count for that member.
+func TestADoneWithoutAnAnswerCountsOnceThoughMembersAreAddedWhileItsRoundIsRemoved(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		adds, taker, waiter := proving.Calm(v), proving.Calm(v), proving.Calm(v)
+		for i, gone := 0, false; !gone; i++ { // the records are removed in any order
+			path := fmt.Sprintf("/far%d", i)
+			records := path + "/round/members"
+			for range 40 {
+				zkwaitgroup.New(adds, path).Add(1)
+			}
+			takes, late := zkwaitgroup.New(taker, path), zkwaitgroup.New(adds, path)
+			for range 39 {
+				takes.Done()
+			}
+			record := records + "/" + v.Server.Children(path + "/round/alive")[0]
+			w := proving.Waits(t.Context(), zkwaitgroup.New(waiter, path).WaitContext)
+			v.Quiet()
+			v.Server.Intercept(zktest.On(zktest.Multi, records+"/*").Of(taker.ID()).LoseReply().Times(1))
+			looks := v.Server.Intercept(zktest.On(zktest.Sync, path).Of(taker.ID()).Hold().Nth(2))             // after the answer is lost
+			removes := v.Server.Intercept(zktest.On(zktest.Multi, records+"/*").Of(waiter.ID()).Hold().Nth(3)) // the second, after the claim
+			done := proving.Waits(t.Context(), takes.DoneContext)
+			time.Sleep(time.Second)
+			require.True(t, v.Exists(records))
+			gone = !v.Exists(record)
+			late.Add(1)
+			looks.Remove()
+			<-done.Done
+			require.NoError(t, done.Err)
+			v.Remaining(late, 1)
+			removes.Remove()
+			v.Quiet()
+			require.True(t, w.Pending())
+			v.Remaining(late, 1)
+			late.Done()
+			<-w.Done
+			require.NoError(t, w.Err)
+			v.NothingLeft(path)
+		}
+	})
+}
+
+// A member is added after a process has found the round over, and before it removes the first records. They stay until the
+// new member is done, too: otherwise a look would take the round for one that was over while that member lived.
+func TestNoRecordIsRemovedOnceAnotherMemberWasAdded(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		records := proving.GroupPath + "/round/members"
+		die := ofTheDead(v, proving.GroupPath, 40)
+		waiter, late := proving.Calm(v), zkwaitgroup.New(proving.Calm(v), proving.GroupPath)
+		w := proving.Waits(t.Context(), zkwaitgroup.New(waiter, proving.GroupPath).WaitContext)
+		v.Quiet()
+		removes := v.Server.Intercept(zktest.On(zktest.Multi, records+"/*").Of(waiter.ID()).Hold().Nth(2)) // the first, after the claim
+		die()
+		require.NoError(t, removes.WaitHeld(t.Context()))
+		late.Add(1)
+		removes.Remove()
+		v.Quiet()
+		require.True(t, w.Pending())
+		require.Len(t, v.Server.Children(records), 41)
+		late.Done()
+		reports(t, 40, v.Failed(w))
+		v.NothingLeft(proving.GroupPath, "dead")
+	})
+}
+
+// A WaitGroup is done with its own member before the Done of another one for it arrives. This Done counts for a third one, also
+// if records of the round were removed before these members were added.
+func TestADoneThatCameTooLateForAMemberCountsForAnotherOne(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		records := proving.GroupPath + "/round/members"
+		die := ofTheDead(v, proving.GroupPath, 40)
+		waiter, taker, gs := proving.Calm(v), proving.Calm(v), groups(v, 2)
+		w := proving.Waits(t.Context(), zkwaitgroup.New(waiter, proving.GroupPath).WaitContext)
+		v.Quiet()
+		removes := v.Server.Intercept(zktest.On(zktest.Multi, records+"/*").Of(waiter.ID()).Hold().Nth(3)) // the second, after the claim
+		die()
+		require.NoError(t, removes.WaitHeld(t.Context()))
+		gs[0].Add(1)
+		removes.Remove()
+		v.Quiet()
+		require.Less(t, len(v.Server.Children(records)), 40)
+		takes := v.Server.Intercept(zktest.On(zktest.Multi, records+"/*").Of(taker.ID()).Hold().Nth(1))
+		done := proving.Waits(t.Context(), zkwaitgroup.New(taker, proving.GroupPath).DoneContext)
+		require.NoError(t, takes.WaitHeld(t.Context()))
+		gs[1].Add(1)
+		gs[0].Done()
+		require.True(t, w.Pending())
+		takes.Remove()
+		<-done.Done
+		require.NoError(t, done.Err)
+		v.Remaining(gs[0], 0)
+		reports(t, 40, v.Failed(w))
+		v.NothingLeft(proving.GroupPath, "dead")
+	})
+}
