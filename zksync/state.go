@@ -67,7 +67,11 @@ func free(ctx context.Context, e *zkconn.Epoch, full, detail string) (string, er
 	if errors.Is(err, zk.ErrNoNode) {
 		return detail, nil
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case layout.IsEntered(data): // by a contender, of any kind
+		err = layout.RefuseOther(layout.Mutex, nil, names)
+	default:
 		err = layout.RefuseAllBut(layout.Mutex, data, names)
 	}
 	if d := queue.DelayIn(names); d > 0 {

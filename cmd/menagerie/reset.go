@@ -13,7 +13,6 @@ import (
 	"github.com/go-menagerie/menagerie/internal/layout"
 	reads "github.com/go-menagerie/menagerie/internal/look"
 	"github.com/go-menagerie/menagerie/internal/node"
-	znode "github.com/go-menagerie/menagerie/internal/node"
 	rec "github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/wording"
 )
@@ -70,7 +69,7 @@ func (l *look) reset(ctx context.Context, path string) error {
 		if err != nil {
 			return err
 		}
-		_, err = znode.RepeatTransaction(ctx, l.Epoch, ops...)
+		_, err = node.RepeatTransaction(ctx, l.Epoch, ops...)
 		if !rec.Conflict(err) {
 			return err
 		}

@@ -261,8 +261,8 @@ func TestATreeCatchesUpSoonAfterItsServersHaveRefusedForAWhile(t *testing.T) {
 				v.Server.Load(nodes)
 				c := treeOf(t.Context(), s, "/f")
 				require.Len(t, c.Take(v), 1+len(nodes)+1)
-				v.Server.Disconnect(s.ID())
 				clear := v.Server.SetError(zktest.CodeThrottled, zktest.GetData, zktest.GetChildren, zktest.Exists)
+				v.Server.Disconnect(s.ID()) // now, or what the new connection asks for at once would be answered
 				before := len(v.Server.Log())
 				time.Sleep(time.Minute)
 				require.Less(t, len(v.Server.Log())-before, 200, "those that were on their way, and then one about every second")
