@@ -68,7 +68,7 @@ func free(ctx context.Context, e *zkconn.Epoch, full, detail string) (string, er
 		return detail, nil
 	}
 	switch {
-	case err != nil:
+	case err != nil, slices.ContainsFunc(names, isEntry): // or a contender has come since
 	case layout.IsEntered(data): // by a contender, of any kind
 		err = layout.RefuseOther(layout.Mutex, nil, names)
 	default:
@@ -79,6 +79,8 @@ func free(ctx context.Context, e *zkconn.Epoch, full, detail string) (string, er
 	}
 	return detail, err
 }
+
+func isEntry(name string) bool { _, ok := queue.ParseEntry(name); return ok }
 
 // describe finds out which kind of queue the entries are, and puts it into words.
 func (s *MutexState) describe(now time.Time) {

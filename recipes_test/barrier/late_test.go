@@ -83,7 +83,6 @@ func TestAcceptance064APartyThatLostItsSessionIsToldThatItsGenerationWasComplete
 	proving.Together(t)
 	for _, later := range []int{0, 10} {
 		t.Run(fmt.Sprint(later, " generations later"), func(t *testing.T) {
-			proving.Together(t)
 			proving.Each(t, func(t *testing.T, v *proving.Env) {
 				a := tripped(v, func(bs []*zkbarrier.Barrier) {
 					for i := range later {

@@ -35,7 +35,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	root, err := output("go", "list", "-m", "-f", "{{.Dir}}")
+	root, err := output("go", "list", "-m", "-f", "{{.Dir}}", "github.com/go-menagerie/menagerie")
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func (w *work) prepare() error {
 		if err := os.WriteFile(at, text, 0o644); err != nil {
 			return err
 		}
-		overlay[filepath.Join(w.root, "internal", "gosuite", w.name, name)] = at
+		overlay[filepath.Join(w.root, "internal", "testing", "gosuite", w.name, name)] = at
 	}
 	list, err := json.Marshal(map[string]any{"Replace": overlay})
 	if err != nil {

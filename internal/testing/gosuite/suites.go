@@ -65,7 +65,7 @@ func suites(goroot, xsync string) []*suite {
 			"map_test.go", "map_reference_test.go"},
 		exchanged: []string{"Mutex", "RWMutex", "Once", "WaitGroup", "Map"},
 		others:    []string{"Locker", "Cond", "OnceFunc", "OnceValue", "OnceValues"},
-		instead:   map[string]string{"sync": module + "/internal/gosuite/sync", "internal/testenv": module + "/internal/gosuite/testenv"},
+		instead:   map[string]string{"sync": module + "/internal/testing/gosuite/sync", "internal/testenv": module + "/internal/testing/gosuite/testenv"},
 		bodies:    map[string]string{"runCleanups": runCleanups},
 		changes: []change{
 			{"TestRWMutex", "n := 1000", "n := 50", fewer},
@@ -100,7 +100,7 @@ func suites(goroot, xsync string) []*suite {
 	}, {
 		name: "semaphore", dir: xsync + "/semaphore",
 		files:   []string{"semaphore_test.go", "semaphore_example_test.go", "semaphore_bench_test.go"},
-		instead: map[string]string{"golang.org/x/sync/semaphore": module + "/internal/gosuite/semaphore"},
+		instead: map[string]string{"golang.org/x/sync/semaphore": module + "/internal/testing/gosuite/semaphore"},
 		changes: []change{
 			{"TestWeighted", "10000 / n", "1000 / n", fewer},
 			{"TestWeightedAcquire", "10*time.Millisecond", "500*time.Millisecond", slower},
