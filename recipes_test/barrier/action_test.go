@@ -16,7 +16,6 @@ import (
 )
 
 func TestAcceptance062IndicesAreAPermutationAndTheActionRunsOnceBeforeAnybodyLeaves(t *testing.T) {
-	proving.Together(t)
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		const parties = 5
 		var runs, left atomic.Int32
