@@ -64,19 +64,16 @@ func ReaderPolicy(ahead []Entry, _ Entry) []Entry {
 	return nil
 }
 
-// WeightedPolicy grants an entry as soon as it and all entries ahead of it fit into the capacity together. All
-// entries ahead count, granted or waiting. So a big request that waits is not starved by small ones behind it.
+// WeightedPolicy is the policy of permits: an entry is granted when it and all entries ahead of it fit into the
+// capacity. Entries of other kinds take no permits.
 //
-// Any set of entries ahead that does not fit into the capacity together with self could be the blockers: while
-// all of them exist, self cannot be granted. The policy takes the set from the shortest tail of the queue that
-// does not fit, because the nearest entries leave last. (A waiter that watched the head of the queue would be
-// woken by every release.) Of this tail it keeps only the fewest entries that do not fit by themselves.
+// The blockers are entries ahead that do not fit together with self: while all of them exist, self cannot be
+// granted. They are taken from the shortest tail of the queue that does not fit, because the nearest entries leave
+// last; a waiter that watched the head would be woken by every release. Of that tail only the fewest entries that
+// do not fit are kept.
 //
-// An entry that is greater than the whole capacity is its own blocker: it is not granted,
-// whichever entries leave. Without that rule it would have no blockers when none is ahead, and
-// "no blockers" means granted. (The capacity may have been lowered while the entry waited.)
-//
-// Entries of other kinds take no permits and are ignored.
+// An entry that is greater than the whole capacity is its own blocker. Otherwise it would have none with no entry
+// ahead, and be granted.
 func WeightedPolicy(capacity int64) Policy {
 	return func(ahead []Entry, self Entry) []Entry {
 		if self.Weight > capacity {

@@ -143,13 +143,13 @@ func (l *Listener) missed(ctx context.Context, path string, since int64) (bool, 
 // ErrGone means that a read, not an event, has shown that a node is gone.
 var ErrGone = errors.New("gone")
 
-// UntilGone waits until the node at path is gone. A node that was made after the transaction since is a
-// successor, so the awaited node is gone; since is 0 if unknown. When there was no event for a
-// session timeout, or the node was written to at any time, or the connection was lost, UntilGone calls check, if it is not nil.
-// An error of check ends the wait with that error; but ErrGone ends it without an error.
+// UntilGone waits until the node at path is gone. A node that was created after the transaction since is a
+// successor, so the awaited node is gone; since is 0 if unknown. UntilGone calls check, if it is not nil, when
+// there was no event for a session timeout, when the node was written to, and after a lost connection. An error of
+// check ends the wait with that error, ErrGone without one.
 //
-// Then UntilGone also asks whether the node exists. Some servers (3.8 with its later security fixes) do not report
-// the end of a node to a session that may not read it, and without the question the wait would never end.
+// Then it also asks whether the node exists: some servers (3.8 with its later security fixes) do not report the
+// end of a node to a session that may not read it.
 func UntilGone(ctx context.Context, e *zkconn.Epoch, path string, since int64, check func() error) error {
 	look := func() error {
 		if check != nil {

@@ -67,16 +67,14 @@ var ErrMoved = errors.New("the connection has changed")
 // operation that misses its node ends with a *zkconn.TxnError, which only wraps that.
 var ErrNoDir = zk.ErrNoNode
 
-// Apply makes a change of a record. dir is the directory of its writers, which was made with the record. With a link, the
-// number of a connection, it is sent on that one only: the change depends on what was seen there. The results are
-// those of ops; they are nil if the change was applied, but the answer was lost. If the servers refused the change, the
-// error is a *zkconn.TxnError with the index in ops, and the change will not be applied later, either.
+// Apply makes a change of a record once. dir is the directory of its writers. With a link, the number of a
+// connection, the change is sent on that connection only, because it depends on what was seen there. The results
+// belong to ops; they are nil if the answer was lost. If the servers refused the change, the error is a
+// *zkconn.TxnError with the index in ops, and the change cannot be applied later.
 //
-// If dir does not exist, the error is [ErrNoDir]. If the caller then creates dir, a late copy of a lost request may be applied:
-// the servers must refuse ops then. If ctx or the session ends before the outcome is known, the error satisfies errs.Ambiguous.
-// Otherwise zkconn.ErrOver means that nothing was changed.
-//
-// It costs one request, and one more if a request with a lost answer was refused when it was sent again.
+// If dir does not exist, the error is [ErrNoDir]; a late copy of a lost request may then be applied once the
+// caller creates dir, so the servers must refuse ops. If the outcome is unknown, the error satisfies
+// errs.Ambiguous. zkconn.ErrOver means that nothing was changed.
 func (ws *Writers) Apply(ctx context.Context, e *zkconn.Epoch, link int64, dir string, acl []zk.ACL, ops ...any) ([]zk.MultiResponse, error) {
 	for {
 		w := ws.take(e, dir, acl)
