@@ -43,7 +43,7 @@ func (h *hold) add(f form, n int) {
 func (h *hold) empty() bool { return h.writes.all()+h.reads.all() == 0 }
 
 // valid reports whether h can be proved to be held. During a downgrade the lease proves
-// nothing; the end of the downgrade tells.
+// nothing; the end of the downgrade shows it.
 func (h *hold) valid() bool { return h.replacing != nil || h.lease.Valid() }
 
 // downgrading is how long an Unlock waits for its downgrade.
@@ -96,7 +96,7 @@ func (m *holds) end(h *hold) {
 	m.remove(h) // before the lock is given up, or the next holder's entry could be removed
 	l := h.lease
 	m.mu.Unlock()
-	_ = l.Unlock() // the leases have told of a loss
+	_ = l.Unlock() // the leases have reported a loss
 }
 
 // downgrade turns a write hold into a read hold, because its owner only reads. Without a

@@ -22,10 +22,10 @@ type told struct {
 func (w *waiter) subscribe() *events { return &events{w: w} }
 
 // watch subscribes to the own node and to path again, with one request at most. Whatever is read
-// after it is followed: a change that comes after the reading is told.
+// after it is followed: a change that comes after the reading is noticed.
 func (ev *events) watch(path string) {
 	ev.stop()
-	heard := make(chan told, 2) // each subscription tells once
+	heard := make(chan told, 2) // each subscription sends once
 	ev.told = heard
 	ev.watches = ev.w.e.WatchAll([]string{ev.w.node(), path}, func(path string, what zkconn.Event) {
 		heard <- told{path, what}

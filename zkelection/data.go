@@ -68,7 +68,7 @@ func (e *Election) setData(ctx context.Context, data []byte) error {
 		case ctx.Err() == nil && l.Err() != nil:
 			err = l.Err()
 		case ctx.Err() == nil && errors.Is(err, zkconn.ErrOver):
-			err = errs.ErrLost // about to be told to the holder
+			err = errs.ErrLost // the holder is about to be notified
 		default:
 			err = node.Reason(ctx, err)
 		}

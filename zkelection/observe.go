@@ -130,7 +130,7 @@ func (o *observer) look(ctx context.Context, ep *zkconn.Epoch, tell func(zkconn.
 	if err != nil {
 		return err
 	}
-	// Listed again under the watch: the watch tells of a candidate that comes after this listing.
+	// Listed again under the watch: the watch reports a candidate that comes after this listing.
 	switch entries, err := o.e.grants.Queue().List(ctx, ep); {
 	case err != nil:
 		return err

@@ -78,7 +78,7 @@ func (rw *RWMutex) RUnlock() {
 	l := rw.readers[0]
 	rw.readers = rw.readers[1:]
 	rw.mu.Unlock()
-	_ = l.Unlock() // the lease has told of a loss
+	_ = l.Unlock() // the lease has reported a loss
 }
 
 // Lease is the lease of the current hold for writing of any goroutine of this process,

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// inBubble tells whether the calling goroutine is in a synctest bubble. Nothing in the standard library says so, but time begins
+// inBubble reports whether the calling goroutine is in a synctest bubble. Nothing in the standard library says so, but time begins
 // there in the year 2000.
 func inBubble() bool {
 	y := time.Now().Year()

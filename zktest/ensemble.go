@@ -160,7 +160,7 @@ func (e *Ensemble) has(what string, i int) {
 // Leader returns the index of the leader, or -1 if there is none. A leader that is cut off leads until it notices.
 func (e *Ensemble) Leader() int { return e.zk.Leader() }
 
-// Serving tells whether a member serves clients: it leads or follows, or has not noticed yet that it does not.
+// Serving reports whether a member serves clients: it leads or follows, or has not noticed yet that it does not.
 func (e *Ensemble) Serving(i int) bool {
 	if e.tb != nil {
 		e.tb.Helper()

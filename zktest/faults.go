@@ -3,11 +3,11 @@ package zktest
 import "time"
 
 // Expire ends a session on the server now: its ephemerals are gone and their watches
-// have fired when Expire returns. Its connection is closed, so the client is told when it
+// have fired when Expire returns. Its connection is closed, so the client learns of it when it
 // reconnects. It reports whether there was such a session.
 func (s *Server) Expire(id int64) bool { return s.zk.Expire(id) }
 
-// ExpireSilently is Expire for a client that is partitioned, so it is not told: its requests
+// ExpireSilently is Expire for a client that is partitioned, so it does not learn of it: its requests
 // do not arrive, and nothing reaches it until heal is called.
 func (s *Server) ExpireSilently(id int64) (heal func()) {
 	if s.tb != nil {

@@ -153,7 +153,7 @@ func take(t *testing.T, ch <-chan zk.Event) zk.Event {
 	}
 }
 
-// closed tells whether a channel has nothing more and is closed.
+// closed reports whether a channel has nothing more and is closed.
 func closed(ch <-chan zk.Event) bool {
 	synctest.Wait()
 	select {

@@ -80,7 +80,7 @@ func (in *Interception) decide(q *Request, taken bool) (engine.Verdict, bool) {
 	return v, v.Acts()
 }
 
-// spent tells whether the rule neither holds anything nor will act any more.
+// spent reports whether the rule neither holds anything nor will act any more.
 func (in *Interception) spent() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -58,7 +58,7 @@ func (s *Server) Contents(root string) map[string]string {
 	return out
 }
 
-// own tells whether a node is the server's own.
+// own reports whether a node is the server's own.
 func own(p string) bool { return p == "/zookeeper" || strings.HasPrefix(p, "/zookeeper/") }
 
 // DeleteAll removes a node and everything below it without a client, children first, each in a

@@ -93,7 +93,7 @@ func fromWire(op wire.Op) Op {
 	return Other
 }
 
-// pathless tells whether requests of this kind have no path that a pattern could match.
+// pathless reports whether requests of this kind have no path that a pattern could match.
 func (o Op) pathless() bool {
 	switch o {
 	case Connect, Ping, CloseSession, SetAuth, WhoAmI, Reconfig, Other:
@@ -102,7 +102,7 @@ func (o Op) pathless() bool {
 	return false
 }
 
-// event tells whether o is a watch event, or all of them.
+// event reports whether o is a watch event, or all of them.
 func (o Op) event() bool { return o >= AnyEvent }
 
 var eventOf = map[wire.EventType]Op{
@@ -110,7 +110,7 @@ var eventOf = map[wire.EventType]Op{
 	wire.EventDataChanged: EventDataChanged, wire.EventChildrenChanged: EventChildrenChanged,
 }
 
-// asked tells whether requests of this kind are what a client's caller asked for.
+// asked reports whether requests of this kind are what a client's caller asked for.
 func (o Op) asked() bool {
 	switch o {
 	case Connect, Ping, CloseSession, SetWatches, SetAuth:

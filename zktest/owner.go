@@ -43,14 +43,14 @@ func (o *owner) close(lost bool) {
 	}
 }
 
-// hasGivenUp tells whether the session is one that the client had and could not end.
+// hasGivenUp reports whether the session is one that the client had and could not end.
 func (o *owner) hasGivenUp(id int64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.closed && id != o.ends && slices.Contains(o.ids, id)
 }
 
-// hasGivenUp tells whether the session is one of a client of this package that has given it up.
+// hasGivenUp reports whether the session is one of a client of this package that has given it up.
 func (s *Server) hasGivenUp(id int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -68,7 +68,7 @@ func (r Request) String() string {
 	return b.String()
 }
 
-// is tells whether a request counts as op for rules: by its own kind, or because it is a multi
+// is reports whether a request counts as op for rules: by its own kind, or because it is a multi
 // with such a part.
 func (r *Request) is(op Op) bool {
 	switch op {

@@ -142,7 +142,7 @@ func (r *Rule) matches(q *Request) bool {
 	return false
 }
 
-// acts tells whether the rule acts on its n-th match.
+// acts reports whether the rule acts on its n-th match.
 func (r *Rule) acts(n int) bool {
 	first, last := r.span()
 	return n >= first && n <= last
@@ -160,7 +160,7 @@ func (r *Rule) span() (first, last int) {
 	return first, last
 }
 
-// matchPath tells whether a path matches a pattern of [On].
+// matchPath reports whether a path matches a pattern of [On].
 func matchPath(pattern, path string) bool {
 	ps, xs := strings.Split(pattern, "/"), strings.Split(path, "/")
 	for i, p := range ps {

@@ -61,7 +61,7 @@ func (s *Server) Restore(root string, snapshot map[string]Node) {
 	}
 }
 
-// sameKind tells whether one node can become the other without being created again.
+// sameKind reports whether one node can become the other without being created again.
 func sameKind(a, b Node) bool {
 	return a.Container == b.Container && a.TTL == b.TTL && a.Stat.EphemeralOwner == b.Stat.EphemeralOwner
 }

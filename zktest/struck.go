@@ -37,7 +37,7 @@ func (s *Server) neverStruck() string {
 	return b.String()
 }
 
-// fine tells whether the rule has acted, or need not.
+// fine reports whether the rule has acted, or need not.
 func (in *Interception) fine() bool {
 	return in.rule.maybe || !in.rule.verdict.Acts() || in.Fired() > 0
 }

@@ -43,7 +43,7 @@ func createAsync(conn *zk.Conn, path string, flags int32) <-chan error {
 	return done
 }
 
-// pending tells whether nothing has come through the channel although everything has settled.
+// pending reports whether nothing has come through the channel although everything has settled.
 func pending[T any](ch <-chan T) bool {
 	synctest.Wait()
 	return len(ch) == 0

@@ -92,7 +92,7 @@ func chaosFor(t *testing.T) (time.Duration, uint64) {
 	return span, seed
 }
 
-// canCut tells whether this machine lets the test cut connections. That it is not allowed to is the machine's to
+// canCut reports whether this machine lets the test cut connections. That it is not allowed to is the machine's to
 // decide; what can be installed has to be there where a test that cannot run is a failure.
 func canCut(t *testing.T) bool {
 	t.Helper()

@@ -47,7 +47,7 @@ func newKeeper(k *kin) *keeper {
 	return g
 }
 
-// was tells whether the gate was closed, or open, at some instant since then.
+// was reports whether the gate was closed, or open, at some instant since then.
 func (g *keeper) was(closed bool, since time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -60,7 +60,7 @@ func (g *keeper) was(closed bool, since time.Time) bool {
 	return false
 }
 
-// closed tells whether it is now.
+// closed reports whether it is now.
 func (g *keeper) closed() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

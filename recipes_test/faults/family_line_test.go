@@ -41,7 +41,7 @@ type spot struct {
 	unfit  bool      // was granted when there were more permits; its owner may not have heard of that in time
 }
 
-// exclusive tells whether nobody else may hold beside it.
+// exclusive reports whether nobody else may hold beside it.
 func (s *spot) exclusive() bool { return s.kind != "__READ__" && s.weight == 0 }
 
 // grant is the server's decision, as a plain reader of its history knows it.

@@ -147,7 +147,7 @@ func TestRandomUseAndFaultsOfTheElectionAgreeWithAPlainModel(t *testing.T) {
 	}})
 }
 
-// over tells whether nobody has anything any more.
+// over reports whether nobody has anything any more.
 func (m *storm) over() bool {
 	for _, a := range m.actors {
 		if a.does() != "" || a.lease != nil {

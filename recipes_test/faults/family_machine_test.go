@@ -240,7 +240,7 @@ func (m *storm) unlock(a *actor) func() {
 	return func() { m.k.lets(s, l.Unlock) }
 }
 
-// holding tells whether the actor holds something that is not lost.
+// holding reports whether the actor holds something that is not lost.
 func (a *actor) holding() bool { return a.lease != nil && a.lease.Err() == nil }
 
 // compare compares what the actors hold with what the server has granted: the same nodes.

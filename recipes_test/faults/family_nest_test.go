@@ -46,7 +46,7 @@ func (l level) writes() bool { return !l.reads }
 
 func (n *nest) all() int { return n.count(func(level) bool { return true }) }
 
-// alive tells whether the hold can be proved at this instant.
+// alive reports whether the hold can be proved at this instant.
 func (n *nest) alive() bool {
 	return n.hold != nil && (n.hold.Valid() || n.doubt && n.hold.Err() == nil)
 }

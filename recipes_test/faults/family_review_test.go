@@ -41,7 +41,7 @@ func (k *kin) reviewErrands() {
 	}
 }
 
-// conflict tells whether two may not hold together, if there are so many permits.
+// conflict reports whether two may not hold together, if there are so many permits.
 func conflict(a, b *stake, permits int64) bool {
 	switch {
 	case a.dir != b.dir:

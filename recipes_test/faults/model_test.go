@@ -71,7 +71,7 @@ func (s shares) without(t zksync.Token) shares {
 	return s
 }
 
-// room tells whether an acquisition fits.
+// room reports whether an acquisition fits.
 func (s shares) room(a step, capacity int) bool {
 	used := a.shares
 	for _, x := range s.held {

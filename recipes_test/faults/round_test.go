@@ -133,11 +133,11 @@ func (r *round) hand(member int) *hand {
 	return h
 }
 
-// over tells whether the servers have refused one of the clients for good. Then its calls fail, and the others may wait
+// over reports whether the servers have refused one of the clients for good. Then its calls fail, and the others may wait
 // in vain.
 func (r *round) over() bool { return r.blow.final && r.fired.Load() > 0 }
 
-// closes tells whether the servers close the next connection as soon as they have accepted it.
+// closes reports whether the servers close the next connection as soon as they have accepted it.
 func (r *round) closes() bool {
 	if r.kind.limits && r.accepted.Add(1)%2 == 0 {
 		return true

@@ -71,7 +71,7 @@ type request struct {
 
 func (r request) String() string { return r.op.String() }
 
-// meets tells whether it makes sense for a fault to strike the request.
+// meets reports whether it makes sense for a fault to strike the request.
 func (r request) meets(f fault) bool { return !f.reaped || r.empty }
 
 // client is one process: a session, with its network.
@@ -191,7 +191,7 @@ func (w *world) judge(q *zktest.Request) zktest.Verdict {
 	return zktest.Verdict{}
 }
 
-// counts tells whether a request of the client is counted: each but the heartbeats, and of those the first ones where
+// counts reports whether a request of the client is counted: each but the heartbeats, and of those the first ones where
 // a scenario says so. c.mu is held.
 func (c *client) counts(q *zktest.Request) bool {
 	if proving.Counts(q) || q.Op == zktest.CloseSession {
@@ -201,7 +201,7 @@ func (c *client) counts(q *zktest.Request) bool {
 	return c.beats <= c.w.beats
 }
 
-// empty tells whether a request concerns the directory while that is empty.
+// empty reports whether a request concerns the directory while that is empty.
 func (w *world) empty(q *zktest.Request) bool {
 	mine := q.Path == lockDir || q.Op == zktest.Multi && len(q.Ops) > 0 && q.Ops[0] == zktest.Create
 	return mine && len(w.srv.Children(lockDir)) == 0

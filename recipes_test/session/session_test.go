@@ -35,7 +35,7 @@ func listen(s *zksync.Session) *listener {
 	return l
 }
 
-// counted tells whether the session was lost so many times, and is connected again since.
+// counted reports whether the session was lost so many times, and is connected again since.
 func (l *listener) counted(lost, connected int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -149,7 +149,7 @@ func (a *actor) make(c *call, f func() error, may []error) {
 	a.judge(c, limit, may)
 }
 
-// turns tells whether a call takes turns with others of its kind.
+// turns reports whether a call takes turns with others of its kind.
 func (a *actor) turns(what string) bool {
 	return slices.ContainsFunc(a.part.turns, func(t string) bool { return strings.HasPrefix(what, t) })
 }
@@ -235,7 +235,7 @@ func (w *world) all(what string, n int, f func(ctx context.Context, a *actor, i 
 // pause lets n seconds pass.
 func (w *world) pause(n int) { time.Sleep(time.Duration(n) * time.Second) }
 
-// lives tells whether a ZooKeeper session has not ended on the server.
+// lives reports whether a ZooKeeper session has not ended on the server.
 func (w *world) lives(id int64) bool {
 	return slices.ContainsFunc(w.srv.Sessions(), func(s zktest.SessionInfo) bool { return s.ID == id })
 }

@@ -90,7 +90,7 @@ func (h *house) unsettle(d time.Duration) {
 	}
 }
 
-// unsettledSince tells whether such answers may be the cause of what was told since a time. It may be a goroutine that was there
+// unsettledSince reports whether such answers may be the cause of what was told since a time. It may be a goroutine that was there
 // before who got them, and went on trying for a second or two.
 func (h *house) unsettledSince(t time.Time) bool {
 	h.mu.Lock()

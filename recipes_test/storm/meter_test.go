@@ -300,7 +300,7 @@ func (m *meter) chase(session int64, dir string) {
 	m.chased[session] = dir
 }
 
-// excused tells whether a lease may be valid although the servers have granted to somebody else: its
+// excused reports whether a lease may be valid although the servers have granted to somebody else: its
 // session was ended, or its node removed, by force.
 func (m *meter) excused(l *zksync.Lease) bool {
 	m.mu.Lock()

@@ -127,7 +127,7 @@ func own(err error) error {
 	return err
 }
 
-// again tells whether a call has left its party registered: it may be repeated, unless the party has arrived.
+// again reports whether a call has left its party registered: it may be repeated, unless the party has arrived.
 func again(c *call) bool {
 	return errors.Is(c.err, context.DeadlineExceeded) || errors.Is(c.err, context.Canceled) ||
 		errors.Is(c.err, zk.ErrSessionMoved) || zksync.Ambiguous(c.err) || errors.Is(c.err, errOwn)

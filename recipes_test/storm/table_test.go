@@ -103,7 +103,7 @@ func exported(t *testing.T, types ...string) (names []string) {
 	return names
 }
 
-// concerns tells whether a function is given a session or a mutex, or returns an option.
+// concerns reports whether a function is given a session or a mutex, or returns an option.
 func concerns(f *ast.FuncType, types []string) bool {
 	fields := f.Params.List
 	if strings.HasSuffix(types[0], "Option") {

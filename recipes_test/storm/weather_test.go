@@ -52,7 +52,7 @@ func (f *forecast) later(d time.Duration, heal func()) {
 	})
 }
 
-// down tells whether the server does not answer anybody; until then nothing else is done to all.
+// down reports whether the server does not answer anybody; until then nothing else is done to all.
 func (f *forecast) down(d time.Duration) bool {
 	if time.Now().Before(f.frozen) {
 		return true

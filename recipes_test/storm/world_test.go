@@ -215,7 +215,7 @@ func (w *world) home() bool {
 	return false
 }
 
-// waits tells whether somebody of a part is in a call.
+// waits reports whether somebody of a part is in a call.
 func (w *world) waits(p *part) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

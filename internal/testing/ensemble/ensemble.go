@@ -212,7 +212,7 @@ func (e *Ensemble) Close() error {
 	return e.closed
 }
 
-// StartError tells that the servers were started but did not come to serve.
+// StartError reports that the servers were started but did not come to serve.
 type StartError struct {
 	Err  error  // what was waited for, or how a server ended
 	Logs string // the end of every server's log, several lines

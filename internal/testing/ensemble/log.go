@@ -20,7 +20,7 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// portTaken tells whether the newest life of the server could not listen. The name of the exception
+// portTaken reports whether the newest life of the server could not listen. The name of the exception
 // is looked for, because its text depends on the locale.
 func (s *Server) portTaken() bool {
 	s.mu.Lock()

@@ -144,7 +144,7 @@ func (e *Ensemble) DialContext(ctx context.Context, network, addr string) (conn 
 	return conn, e.network.places[0].do(dial) // a socket belongs to where it was made
 }
 
-// Networks tells whether the servers are in networks of their own.
+// Networks reports whether the servers are in networks of their own.
 func (e *Ensemble) Networks() bool { return e.network != nil }
 
 // Cut has everything that is sent from one server to another lost on its way, from now on and until [Ensemble.Heal];

@@ -203,7 +203,7 @@ func awaitServing(ctx context.Context, servers []*Server, keepTrying bool) error
 	}
 }
 
-// look tells whether the launched server serves clients by now. When it has ended because its port
+// look reports whether the launched server serves clients by now. When it has ended because its port
 // was taken, keepTrying launches it again: the port of a server that was up before must come free,
 // because its clients know no other.
 func (s *Server) look(ctx context.Context, keepTrying bool) (serving bool, err error) {
@@ -223,7 +223,7 @@ func (s *Server) look(ctx context.Context, keepTrying bool) (serving bool, err e
 	return false, nil
 }
 
-// serves tells whether the server answers, and that it is this one: when another process took the
+// serves reports whether the server answers, and that it is this one: when another process took the
 // port, that may well be a ZooKeeper too. The port for TLS opens after the other one; until then the server says
 // that it is -1.
 func (s *Server) serves(ctx context.Context) bool {

@@ -40,7 +40,7 @@ func Require(t testing.TB) {
 	}
 }
 
-// Required tells whether the environment says that a test that needs real servers, or what else can be installed, must
+// Required reports whether the environment says that a test that needs real servers, or what else can be installed, must
 // run.
 func Required() bool {
 	return os.Getenv("CI") == "true" || os.Getenv(RequireEnv) == "1" || os.Getenv(EnsembleEnv) != ""

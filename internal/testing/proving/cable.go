@@ -96,7 +96,7 @@ func (c *Cable) Refuse() {
 	c.drop()
 }
 
-// whole tells whether something can pass.
+// whole reports whether something can pass.
 func (c *Cable) whole() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -80,7 +80,7 @@ func (s *Strike) Falls(srv *zktest.Server, happen func(q *zktest.Request) zktest
 	})
 }
 
-// Counts tells whether a request is one of a recipe: the others keep a session alive, begin or end it.
+// Counts reports whether a request is one of a recipe: the others keep a session alive, begin or end it.
 func Counts(q *zktest.Request) bool {
 	switch q.Op {
 	case zktest.Connect, zktest.Ping, zktest.CloseSession, zktest.SetAuth:

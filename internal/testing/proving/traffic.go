@@ -147,7 +147,7 @@ func (c *cableConn) arrived(frame []byte) bool {
 	return true
 }
 
-// busy tells whether an answer is due.
+// busy reports whether an answer is due.
 func (c *cableConn) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

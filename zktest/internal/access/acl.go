@@ -10,7 +10,7 @@ import (
 	"github.com/go-menagerie/menagerie/zktest/internal/wire"
 )
 
-// Check tells whether somebody with the given identities has any of the wanted
+// Check reports whether somebody with the given identities has any of the wanted
 // permissions. An empty list grants everything, as in the real server.
 func Check(acl []wire.ACL, perm int32, ids []wire.ID) wire.Code {
 	if len(acl) == 0 || slices.ContainsFunc(ids, func(id wire.ID) bool { return id.Scheme == "super" }) {

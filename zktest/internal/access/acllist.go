@@ -78,7 +78,7 @@ func withoutDuplicates(acl []wire.ACL) ([]wire.ACL, wire.Code) {
 	return out, wire.CodeOK
 }
 
-// known tells whether the scheme of an ID is one whose names the server looks at.
+// known reports whether the scheme of an ID is one whose names the server looks at.
 func known(id wire.ID) bool {
 	return id.Scheme == "world" || id.Scheme == "digest" || id.Scheme == "ip"
 }

@@ -227,7 +227,7 @@ func (c *client) next() (int32, reply) {
 	return xid, r
 }
 
-// zxidKind tells whether the zxid in a reply's header is that of the request's own transaction.
+// zxidKind reports whether the zxid in a reply's header is that of the request's own transaction.
 func zxidKind(code int32) kind {
 	switch code {
 	case 1, 2, 5, 7, 13, 14, 15, 19, 20, 21, -11:

@@ -49,7 +49,7 @@ func (s *Server) isClosed() bool {
 	return s.closed
 }
 
-// passes tells whether the listener lives on after an error: the process or the system has too many open files, or
+// passes reports whether the listener lives on after an error: the process or the system has too many open files, or
 // the peer has gone already.
 func passes(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED)

@@ -83,7 +83,7 @@ func (q *arrivals) all(yield func(*arrival) bool) {
 	}
 }
 
-// overtakes tells whether something that has come in passes a request that is held: the end of the stream, and heartbeats.
+// overtakes reports whether something that has come in passes a request that is held: the end of the stream, and heartbeats.
 func (s *Server) overtakes(a *arrival) bool {
 	if a.eof || len(a.frame) < 8 {
 		return a.eof

@@ -123,7 +123,7 @@ func (s *Server) heartbeat(sess *session) {
 	s.touch(sess, sess.timeout)
 }
 
-// audible tells whether what the client sends reaches who decides about its session.
+// audible reports whether what the client sends reaches who decides about its session.
 func (c *conn) audible() bool {
 	l := c.srv.links[c.claimed]
 	return (l == nil || l.blockRequests == 0) && c.srv.order.inContact()

@@ -15,7 +15,7 @@ type Txn struct {
 	Op      wire.Op
 	Code    wire.Code // a failed request is a transaction without changes
 	Changes []tree.Change
-	// First tells that no other member of the ensemble has applied it yet.
+	// First reports that no other member of the ensemble has applied it yet.
 	First bool
 }
 

@@ -34,7 +34,7 @@ func (e *Ensemble) review() {
 	}
 }
 
-// lost tells whether a member serves without being in contact with those that it needs for that.
+// lost reports whether a member serves without being in contact with those that it needs for that.
 func (e *Ensemble) lost(m *member) bool {
 	switch m.role {
 	case leading:
@@ -45,7 +45,7 @@ func (e *Ensemble) lost(m *member) bool {
 	return false
 }
 
-// noticesAtOnce tells whether a member sees the connection to the others closed, or whether it has
+// noticesAtOnce reports whether a member sees the connection to the others closed, or whether it has
 // to wait for it to time out.
 func (e *Ensemble) noticesAtOnce(m *member) bool {
 	if !m.connected() {

@@ -87,7 +87,7 @@ func (e *Ensemble) Leader() int {
 	return e.leader.index
 }
 
-// Serving tells whether a member serves clients: it leads, or follows, or has not noticed yet
+// Serving reports whether a member serves clients: it leads, or follows, or has not noticed yet
 // that it does not.
 func (e *Ensemble) Serving(i int) bool {
 	e.mu.Lock()
@@ -106,14 +106,14 @@ func (e *Ensemble) At(id int64) int {
 	return -1
 }
 
-// Quorate tells whether there is a leader that can commit.
+// Quorate reports whether there is a leader that can commit.
 func (e *Ensemble) Quorate() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.quorate()
 }
 
-// quorate tells whether the leader is in contact with the majority, itself included.
+// quorate reports whether the leader is in contact with the majority, itself included.
 func (e *Ensemble) quorate() bool {
 	n := 0
 	for _, m := range e.members {

@@ -22,7 +22,7 @@ type eventHold struct {
 	onDrop  func()
 }
 
-// over tells whether the frame may leave.
+// over reports whether the frame may leave.
 func (h *eventHold) over(now time.Time) bool {
 	if h == nil || !h.until.IsZero() && !h.until.After(now) {
 		return true

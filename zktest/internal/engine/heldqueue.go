@@ -34,7 +34,7 @@ func newHeldQueue(c *conn) *heldQueue {
 	return &heldQueue{srv: c.srv, conn: c, wake: make(chan struct{}, 1)}
 }
 
-// holdsBack tells whether the session's next request has to wait.
+// holdsBack reports whether the session's next request has to wait.
 func (q *heldQueue) holdsBack() bool { return q.judging > 0 || len(q.requests) > 0 }
 
 // hold parks a request as a verdict says.

@@ -40,18 +40,18 @@ func newMember(e *Ensemble, s *Server, i int) *member {
 	return m
 }
 
-// connected tells whether a member can reach the others that are connected.
+// connected reports whether a member can reach the others that are connected.
 func (m *member) connected() bool {
 	return m.cuts == 0 && !m.stopped && !m.frozen && !m.closed
 }
 
-// leads tells whether the member orders transactions.
+// leads reports whether the member orders transactions.
 func (m *member) leads() bool { return m.ens.leader == m }
 
-// commits tells whether the member leads, and what it orders can be committed.
+// commits reports whether the member leads, and what it orders can be committed.
 func (m *member) commits() bool { return m.leads() && m.ens.quorate() }
 
-// serves tells whether the member has a leader. Without one it only answers four-letter words.
+// serves reports whether the member has a leader. Without one it only answers four-letter words.
 func (m *member) serves() bool { return m.role != looking }
 
 // orderer returns the leader, if it can do anything.
@@ -86,12 +86,12 @@ func (m *member) standing() standing {
 	return st
 }
 
-// deposed tells whether another member leads by now, which this one has not noticed.
+// deposed reports whether another member leads by now, which this one has not noticed.
 func (m *member) deposed() bool {
 	return m.role == leading && !m.leads()
 }
 
-// inContact tells whether a member and the leader can talk. A leader has contact with itself.
+// inContact reports whether a member and the leader can talk. A leader has contact with itself.
 func (m *member) inContact() bool {
 	l := m.ens.leader
 	switch {

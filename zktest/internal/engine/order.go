@@ -17,7 +17,7 @@ type order interface {
 	submit(r *request)
 	// publish commits a request whose turn it is.
 	publish(r *request)
-	// first tells whether a transaction that is being applied was not applied anywhere before.
+	// first reports whether a transaction that is being applied was not applied anywhere before.
 	first(zxid int64) bool
 
 	leads() bool      // does the server order transactions
@@ -46,10 +46,10 @@ type standing struct {
 	followers int // with which a leader is in contact
 }
 
-// leads tells whether the server orders transactions, which one on its own always does.
+// leads reports whether the server orders transactions, which one on its own always does.
 func (s *Server) leads() bool { return s.order.leads() }
 
-// idle tells whether the server does nothing by itself: no commits, no expiry.
+// idle reports whether the server does nothing by itself: no commits, no expiry.
 func (s *Server) idle() bool { return s.frozen || s.stopped || s.closed || !s.order.commits() }
 
 // hear renews the session of a connection whose client has been heard, by whoever decides about sessions. A request of

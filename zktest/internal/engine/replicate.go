@@ -156,7 +156,7 @@ func (e *Ensemble) trim() {
 	e.log, e.base = e.log[n:], done
 }
 
-// first tells whether a transaction is applied for the first time in the ensemble.
+// first reports whether a transaction is applied for the first time in the ensemble.
 func (m *member) first(zxid int64) bool {
 	e := m.ens
 	first := zxid > e.announced
@@ -164,7 +164,7 @@ func (m *member) first(zxid int64) bool {
 	return first
 }
 
-// moved tells whether a request failed because its session has gone to another server.
+// moved reports whether a request failed because its session has gone to another server.
 func (r *request) moved() bool {
 	if r.code == wire.CodeSessionMoved {
 		return true

@@ -32,5 +32,5 @@ type request struct {
 	reply chan<- *request // tells an internal caller that the request is finished
 }
 
-// write tells whether the request has a transaction, even if that only records a failure.
+// write reports whether the request has a transaction, even if that only records a failure.
 func (r *request) write() bool { return r.zxid != 0 }

@@ -18,7 +18,7 @@ type session struct {
 	bucket    time.Duration // expiry boundary it is filed under, 0 for none
 }
 
-// belongsTo tells whether a member may speak for the session. If none did so far it may from now on.
+// belongsTo reports whether a member may speak for the session. If none did so far it may from now on.
 func (s *session) belongsTo(m *member) bool {
 	if s.owner == nil {
 		s.owner = m

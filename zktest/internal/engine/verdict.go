@@ -50,7 +50,7 @@ type Verdict struct {
 	OnDrop func()
 }
 
-// Acts tells whether the verdict does anything to a request.
+// Acts reports whether the verdict does anything to a request.
 func (v Verdict) Acts() bool { return v.Fate != FateNormal || v.Hold || v.ReplyDelay > 0 }
 
 // fateOf returns what a verdict makes of a request, now or on release, and with which code it fails.
@@ -64,7 +64,7 @@ func (v Verdict) fateOf(op wire.Op) (Fate, wire.Code) {
 	return v.Fate, wire.CodeOK
 }
 
-// repeatable tells whether an operation can happen twice: not if it concerns the connection itself.
+// repeatable reports whether an operation can happen twice: not if it concerns the connection itself.
 func repeatable(op wire.Op) bool {
 	return op.Known() && op != wire.OpConnect && op != wire.OpCreateSession && op != wire.OpAuth && op != wire.OpSASL
 }

@@ -22,7 +22,7 @@ func (t *Tree) Due(ms int64, unused time.Duration) []string {
 	return paths.list()
 }
 
-// abandoned tells whether a container has had children and has none any more, or never got one in the
+// abandoned reports whether a container has had children and has none any more, or never got one in the
 // time that it is given for that.
 func (n *Node) abandoned(ms int64, unused time.Duration) bool {
 	if n.children.len() > 0 {

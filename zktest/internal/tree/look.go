@@ -14,7 +14,7 @@ type Info struct {
 	Data []byte
 	Stat wire.Stat
 	ACL  []wire.ACL
-	// Container tells that the node is removed when it has become empty.
+	// Container reports that the node is removed when it has become empty.
 	Container bool
 	// TTL is the node's time to live: it is removed when it has no children and was not written for so long. 0 for none.
 	TTL time.Duration
@@ -87,5 +87,5 @@ func (t *Tree) EphemeralsUnder(session int64, prefix string) []string {
 	return slices.DeleteFunc(all, func(path string) bool { return !strings.HasPrefix(path, prefix) })
 }
 
-// blank tells whether the JVM trims a character.
+// blank reports whether the JVM trims a character.
 func blank(r rune) bool { return r <= ' ' }

@@ -142,7 +142,7 @@ func (o *Outstanding) SetSequence(path string, n int32) {
 	}
 }
 
-// Idle tells whether nothing is prepared that is not committed.
+// Idle reports whether nothing is prepared that is not committed.
 func (o *Outstanding) Idle() bool { return len(o.queue)+len(o.byPath)+len(o.bySession) == 0 }
 
 // record returns what a request that is prepared now finds at path.

@@ -31,7 +31,7 @@ func validPath(path string) bool {
 	return true
 }
 
-// badCharacter tells whether a character may not occur in a path. The real server looks at
+// badCharacter reports whether a character may not occur in a path. The real server looks at
 // UTF-16 units, so everything outside the basic plane is refused, as halves of a pair.
 func badCharacter(c rune) bool {
 	return c <= 0x1f || c >= 0x7f && c <= 0x9f || c >= 0xd800 && c <= 0xf8ff || c >= 0xfff0

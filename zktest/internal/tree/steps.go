@@ -16,7 +16,7 @@ type Step struct {
 	Stat     wire.Stat // after the change, for the reply
 }
 
-// Creates tells whether the step makes a node.
+// Creates reports whether the step makes a node.
 func (p *Step) Creates() bool {
 	return p.Op == wire.OpCreate || p.Op == wire.OpCreate2 || p.Op == wire.OpCreateContainer || p.Op == wire.OpCreateTTL
 }

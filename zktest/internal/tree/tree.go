@@ -120,7 +120,7 @@ func ShowParent(parent string) string {
 	return parent
 }
 
-// isEphemeral tells whether owner is a session: neither nobody nor the mark of a container or a time to live.
+// isEphemeral reports whether owner is a session: neither nobody nor the mark of a container or a time to live.
 func isEphemeral(owner int64) bool {
 	return owner != 0 && owner != wire.ContainerOwner && !isTTL(owner)
 }

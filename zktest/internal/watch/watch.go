@@ -129,7 +129,7 @@ func (w *Watches) Check(path string, kind int32, who Watcher) wire.Code {
 	return code
 }
 
-// nowhere tells whether a request is about a watch on no path, and the client has one. The real server lets it have
+// nowhere reports whether a request is about a watch on no path, and the client has one. The real server lets it have
 // one, and stumbles over it when it looks for it.
 func (w *Watches) nowhere(path string, who Watcher) bool {
 	if path != wire.NullName {
@@ -139,7 +139,7 @@ func (w *Watches) nowhere(path string, who Watcher) bool {
 	return found
 }
 
-// mistaken tells whether a watch to add is on no path and the client has one that stays on the empty path. They have
+// mistaken reports whether a watch to add is on no path and the client has one that stays on the empty path. They have
 // the same hash in the real server, which stumbles when it compares them.
 func (w *Watches) mistaken(path string, who Watcher, mode watchMode) bool {
 	if path != wire.NullName {

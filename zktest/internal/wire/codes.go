@@ -85,7 +85,7 @@ func (o Op) Known() bool {
 	return false
 }
 
-// Writes tells whether the operation is a transaction, even if that only records a failure: it needs a zxid.
+// Writes reports whether the operation is a transaction, even if that only records a failure: it needs a zxid.
 func (o Op) Writes() bool {
 	switch o {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer, OpSetData, OpSetACL,

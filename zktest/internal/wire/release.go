@@ -45,7 +45,7 @@ var since = map[Op]int{
 	OpWhoAmI: 7,
 }
 
-// Knows tells whether a request with this operation is served. Another one is answered "unimplemented", and the connection is closed.
+// Knows reports whether a request with this operation is served. Another one is answered "unimplemented", and the connection is closed.
 func (r Release) Knows(op Op) bool {
 	if op == OpCheck && r.minor >= 9 {
 		return false // since 3.9.3 and 3.8.5 it is for multis only
@@ -53,7 +53,7 @@ func (r Release) Knows(op Op) bool {
 	return op.Known() && since[op] <= r.minor
 }
 
-// part tells whether a multi may have such a part. If it has another the whole is malformed.
+// part reports whether a multi may have such a part. If it has another the whole is malformed.
 func (r Release) part(op Op) bool { return since[op] <= r.minor }
 
 // flags are the greatest that a create may have. Containers came in 3.5.
@@ -64,10 +64,10 @@ func (r Release) flags() int32 {
 	return FlagTTLSequential
 }
 
-// HasTTLs tells whether the release can have nodes with a time to live.
+// HasTTLs reports whether the release can have nodes with a time to live.
 func (r Release) HasTTLs() bool { return r.Knows(OpCreateTTL) }
 
-// DropsUnused tells whether the release can remove containers that never had a child. It is off by default; from 3.10 on the
+// DropsUnused reports whether the release can remove containers that never had a child. It is off by default; from 3.10 on the
 // default is 5 minutes.
 func (r Release) DropsUnused() bool { return r.minor >= 6 }
 
@@ -82,12 +82,12 @@ func (r Release) EventZxid(zxid int64) int64 {
 // NoZxid is the zxid in the header of an event that belongs to no transaction.
 const NoZxid = -1
 
-// TellsReadersOnly tells whether an event goes only to those who may read the node.
+// TellsReadersOnly reports whether an event goes only to those who may read the node.
 func (r Release) TellsReadersOnly() bool { return r.minor >= 8 }
 
-// ChecksOwnWatches tells whether checkWatches asks for the client's own watches. From 3.6 to 3.8 those of any client will do.
+// ChecksOwnWatches reports whether checkWatches asks for the client's own watches. From 3.6 to 3.8 those of any client will do.
 func (r Release) ChecksOwnWatches() bool { return r.minor < 6 || r.minor >= 9 }
 
-// SeveralModes tells whether watches of one client at one path stand side by side if they are of different kinds. Before 3.9 the
+// SeveralModes reports whether watches of one client at one path stand side by side if they are of different kinds. Before 3.9 the
 // newest replaces the others.
 func (r Release) SeveralModes() bool { return r.minor >= 9 }
