@@ -41,6 +41,7 @@ func (c byteConn) Write(p []byte) (int, error) {
 
 // Operation codes of requests that belong to the connection and not to a peer's work.
 const (
+	opAuth  = 100
 	opPing  = 11
 	opClose = -11
 )
@@ -53,7 +54,7 @@ type meteredConn struct {
 
 func (c *meteredConn) Write(p []byte) (int, error) {
 	c.frames.feed(p, func(op int32) {
-		if op != opPing && op != opClose {
+		if op != opPing && op != opClose && op != opAuth {
 			c.meter.requests.Add(1)
 		}
 	})
