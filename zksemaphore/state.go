@@ -23,8 +23,10 @@ type State struct {
 func (w *Weighted) State(ctx context.Context) (State, error) {
 	return look.State(ctx, w.made().at, layout.Semaphore, func(r *look.Reader) State {
 		now := look.Data(r, r.Base, queue.Permits{Declared: w.config.declared})
-		if now.Declared < 0 || now.Now() < 0 {
-			r.Fail(errs.Misuse("node %s has a number of permits below 0", errs.ShowPath(w.path)))
+		if r.Base != nil && len(r.Base.Data) > 0 {
+			if _, ok := queue.ParsePermits(r.Base.Data); !ok {
+				r.Fail(errs.Misuse("node %s has no number of permits", errs.ShowPath(w.path)))
+			}
 		}
 		q := r.Queue(queue.PermitQueue)
 		held := int64(0)

@@ -25,6 +25,8 @@ type Node struct {
 	Stat     zk.Stat
 	Children []string // sorted
 	Denied   bool     // the servers do not let us read it, or list its children
+
+	raw []byte // Data, also what the last entry of a lock wrote
 }
 
 // Name is the last part of the path.
@@ -91,7 +93,7 @@ func (l *Look) Node(ctx context.Context, full string) (*Node, error) {
 	if err != nil {
 		return nil, Absent(err)
 	}
-	n.Data, n.Stat, n.Size = data, *stat, int(stat.DataLength)
+	n.Data, n.raw, n.Stat, n.Size = data, data, *stat, int(stat.DataLength)
 	if layout.IsEntered(data) {
 		n.Data, n.Size = nil, 0
 	}

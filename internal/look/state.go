@@ -43,7 +43,7 @@ func State[T any](ctx context.Context, at *session.Access, kind string, f func(*
 		if r.Base != nil && r.Base.Denied {
 			r.Fail(zk.ErrNoAuth)
 		} else if r.Base != nil && kind != layout.Flight {
-			r.Fail(layout.RefuseOther(kind, r.Base.Data, r.Base.Children))
+			r.Fail(layout.RefuseOther(kind, r.Base.raw, r.Base.Children))
 		}
 		if r.err == nil {
 			st = f(r)

@@ -120,3 +120,18 @@ func TestAStateThatMayNotBeReadIsAnError(t *testing.T) {
 		require.True(t, errors.As(err, new(*zksync.Error)), kind)
 	}
 }
+
+func TestTheStateOfASemaphoreRefusesWhatItsAcquireRefuses(t *testing.T) {
+	srv := zktest.Run(t)
+	s := srv.Session(t)
+	l, err := zksync.NewMutex(s, "/locked").LockContext(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, l.Unlock())
+	srv.Load(map[string]string{"/empty": "{}", "/null": "null", "/none": `{"permits":null}`})
+	for _, path := range []string{"/locked", "/empty", "/null", "/none"} {
+		w := zksemaphore.NewWeighted(s, path, 2)
+		require.ErrorIs(t, w.Acquire(t.Context(), 1), zksync.ErrMisuse, path)
+		_, err := w.State(t.Context())
+		require.ErrorIs(t, err, zksync.ErrMisuse, path)
+	}
+}
