@@ -301,11 +301,11 @@ func (g *WaitGroup) settle(ctx context.Context, e *zkconn.Epoch, b *batch) (made
 	if t == nil && c.own == nil && round == c.round {
 		// Another process may have removed the record before more members were added. Then no member was alive after the
 		// record was read: so the round was over.
-		dir, there, err := e.Exists(ctx, g.members())
+		dir, there, err := e.Exists(ctx, g.round())
 		if err != nil {
 			return false, err
 		}
-		if !there || dir.Mzxid > c.old.written {
+		if !there || c.outlivedBy(dir.Mzxid) {
 			round = 0
 		}
 	}
@@ -346,6 +346,10 @@ func (c *change) wasMade(by string, t *tally, round int64) bool {
 	// request had been applied before, the servers would have refused its copy for another reason.
 	return !errors.Is(c.refused, zk.ErrNoNode) || round == 0 && !record.RefusedAt(c.refused, 0, zk.ErrNoNode)
 }
+
+// outlivedBy reports whether the round was over since the record was read. removed is the zxid of the last removal of records
+// before the round, or of the beginning of the round.
+func (c *change) outlivedBy(removed int64) bool { return removed > c.old.written }
 
 // creates reports whether the change creates the record. Then a round must exist.
 func (c *change) creates() bool { return c.old == nil }

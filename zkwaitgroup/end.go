@@ -156,7 +156,7 @@ func (g *WaitGroup) claim(ctx context.Context, e *zkconn.Epoch) (stalled bool, e
 	_, err = e.StartMulti(&zk.CreateRequest{Path: g.record(claimed), Acl: g.at.ACL(), Flags: zk.FlagEphemeral}).Wait(ctx, e)
 	switch {
 	case record.RefusedAt(err, 0, zk.ErrNodeExists):
-		heard, _, err := new(record.Sentinel).Wait(ctx, e, []string{g.round(), g.record(claimed)}, "", e.Timeout())
+		heard, _, err := new(record.Sentinel).Wait(ctx, e, []string{g.record(claimed)}, "", e.Timeout())
 		if err == nil && heard != "" {
 			err = node.ErrAgain
 		}
@@ -199,8 +199,8 @@ func (g *WaitGroup) remove(ctx context.Context, e *zkconn.Epoch, alive zk.Stat, 
 		}
 		if len(ids) == 0 { // the servers refuse this if there is a member, or another record
 			ops = append(ops, deletes(g.alive(), g.members(), g.round())...)
-		} else { // refused if a member was added since; the Stat of members shows when no member was alive: see settle
-			ops = append(ops, &zk.CheckVersionRequest{Path: g.alive(), Version: alive.Version}, &zk.SetDataRequest{Path: g.members(), Version: -1})
+		} else { // refused if a member was added since; the Stat of round shows when no member was alive: see settle
+			ops = append(ops, &zk.CheckVersionRequest{Path: g.alive(), Version: alive.Version}, &zk.SetDataRequest{Path: g.round(), Version: -1})
 		}
 		_, err = e.StartMulti(ops...).Wait(ctx, e)
 		switch {

@@ -19,9 +19,12 @@ type server struct {
 	rec     *tally
 	lives   bool // it has a node in alive
 	died    bool
-	others  bool // a member of another record lives
-	removed bool // this record or others, before the round
+	others  bool  // a member of another record lives
+	clock   int64 // the zxid
+	members int64 // when the directory of the records was written to
+	removed int64 // when this record or others were removed before the round; 0 if none were
 	round   int64
+	over    bool // no member was alive at some time
 	applied bool
 	refused error
 }
@@ -87,13 +90,22 @@ var steps = map[string]func(s *server) bool{
 		if s.rec == nil || s.lives || s.others {
 			return false
 		}
-		s.rec, s.removed = nil, true
+		s.rec = nil
+		s.remove()
 		return true
 	},
 	"records are removed before it": func(s *server) bool { // likewise
-		was := s.removed
-		s.removed = s.removed || s.round == 1 && !s.lives && !s.others
-		return !was && s.removed
+		if s.removed != 0 || s.round != 1 || s.lives || s.others {
+			return false
+		}
+		s.remove()
+		return true
+	},
+	"another one queues for the turn": func(s *server) bool {
+		was := s.members
+		s.clock++
+		s.members = s.clock
+		return was == 0
 	},
 	"the round ends": func(s *server) bool {
 		if s.round == 0 || s.lives || s.others || s.round == 2 {
@@ -107,9 +119,15 @@ var steps = map[string]func(s *server) bool{
 	"a round begins":           func(s *server) bool { was := s.round; s.round = 2; return was == 0 },
 }
 
+// remove removes records before the round.
+func (s *server) remove() {
+	s.clock++
+	s.removed = s.clock
+}
+
 // seen is the round that WaitGroup.settle finds.
 func (s *server) seen() int64 {
-	if s.rec == nil && s.round == 1 && (!s.others || s.removed && s.p.own == nil) {
+	if s.rec == nil && s.round == 1 && (!s.others || s.p.own == nil && s.p.outlivedBy(s.removed)) {
 		return 0
 	}
 	return s.round
@@ -118,6 +136,8 @@ func (s *server) seen() int64 {
 // write writes the record as everybody does.
 func (s *server) write(r tally, own bool) {
 	r.version++
+	s.clock++
+	r.written = s.clock
 	s.rec = &r
 	if r.left() == 0 {
 		s.lives = false
@@ -140,6 +160,7 @@ func TestALookShowsWhetherAChangeWasMade(t *testing.T) {
 			if !steps[name](s) {
 				return
 			}
+			s.over = s.over || !s.lives && !s.others
 		}
 		for _, heard := range []bool{false, s.refused != nil} {
 			if heard {
@@ -148,7 +169,7 @@ func TestALookShowsWhetherAChangeWasMade(t *testing.T) {
 			made := s.p.wasMade("we", s.rec, s.seen())
 			played++
 			d := s.p
-			over := s.rec == nil && (s.removed || s.seen() != s.p.round)
+			over := s.rec == nil && s.over
 			certain := heard && d.own != nil && (record.RefusedAt(s.refused, 0, zk.ErrNoNode) || s.round == 2 && errors.Is(s.refused, zk.ErrNoNode))
 			forNobody := made && !certain && d.now.left() < d.old.left()
 			early := !made && d.now.left() > d.old.left()
@@ -180,7 +201,7 @@ func TestALookShowsWhetherAChangeWasMade(t *testing.T) {
 
 // newServer has a record of n members of which another one took some, and a change.
 func newServer(n, taken int, what string) *server {
-	r := tally{N: n}
+	r := tally{N: n, written: 1}
 	if taken > 0 {
 		r.Taken = map[string]int{"another": taken}
 	}
@@ -194,5 +215,5 @@ func newServer(n, taken int, what string) *server {
 		d.own = nil
 		d.now.Taken = map[string]int{"we": 1, "another": taken}
 	}
-	return &server{p: d, rec: &r, lives: true, round: 1}
+	return &server{p: d, rec: &r, lives: true, round: 1, clock: 1}
 }

@@ -19,7 +19,7 @@ import (
 
 // The nodes of a group. While a round lasts there is
 //
-//	round                 watched by all waiters; it is never written to
+//	round                 watched by all waiters; written to when records are removed before it
 //	round/members/<id>    the record of the members that one WaitGroup added in one session
 //	round/alive/<id>      ephemeral: its session lives, and a member of the record is not done
 //	round/turn            one call that was refused several times makes a change, and no other does: see gate.Turn

@@ -138,3 +138,36 @@ func TestOneOfManyWaitersRemovesTheQueueOfADeadRemover(t *testing.T) {
 		require.Less(t, sent.Load(), int64(4*50), "most are refused once")
 	})
 }
+
+// A Done for a member of another WaitGroup is refused until it queues. Its owner is done with that member before it; so it
+// counts for a third member. What the queue writes to the directory of the records does not show that the round was over.
+func TestADoneThatQueuedAndCameTooLateForAMemberCountsForAnotherOne(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		taker, gs := proving.Calm(v), groups(v, 2)
+		gs[0].Add(3)
+		held := make(chan chan struct{})
+		var sent atomic.Int32
+		v.Server.InterceptFunc(func(q *zktest.Request) (verdict zktest.Verdict) {
+			if q.Session == taker.ID() && q.Op == zktest.Multi && !strings.Contains(q.Path, "-lock-") && sent.Add(1) <= 3 {
+				release := make(chan struct{})
+				go func() { held <- release }()
+				verdict.Hold = release
+			}
+			return verdict
+		})
+		done := proving.Waits(t.Context(), zkwaitgroup.New(taker, proving.GroupPath).DoneContext)
+		for range 2 {
+			release := <-held
+			gs[0].Done()
+			close(release)
+		}
+		release := <-held // the one that queues
+		gs[1].Add(1)
+		gs[0].Done()
+		close(release)
+		<-done.Done
+		require.NoError(t, done.Err)
+		v.Remaining(gs[0], 0)
+		v.NothingLeft(proving.GroupPath)
+	})
+}
