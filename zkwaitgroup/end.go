@@ -106,10 +106,11 @@ func (g *WaitGroup) deadOf(ctx context.Context, e *zkconn.Epoch, round int64) (*
 }
 
 // end ends the round unless a member is alive, and writes down who died in it. empty says that no record was left a moment
-// ago: then one request is enough.
+// ago: then one request is enough, which the servers refuse if records were removed before.
 func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch, empty bool) error {
 	if empty {
-		if _, err := e.StartMulti(deletes(g.alive(), g.members(), g.round())...).Wait(ctx, e); err == nil {
+		ops := append(deletes(g.alive(), g.members()), &zk.DeleteRequest{Path: g.round(), Version: 0})
+		if _, err := e.StartMulti(ops...).Wait(ctx, e); err == nil {
 			return nil
 		}
 	}
@@ -190,13 +191,11 @@ func (g *WaitGroup) remove(ctx context.Context, e *zkconn.Epoch, alive zk.Stat, 
 			}
 			ops = append(ops, &zk.DeleteRequest{Path: g.record(now[i]), Version: version})
 		}
-		if len(now) > 0 {
-			op, err := g.writeDown(ctx, e, d)
-			if err != nil {
-				return err
-			}
-			ops = append(ops, op...)
+		op, err := g.writeDown(ctx, e, d)
+		if err != nil {
+			return err
 		}
+		ops = append(ops, op...)
 		if len(ids) == 0 { // the servers refuse this if there is a member, or another record
 			ops = append(ops, deletes(g.alive(), g.members(), g.round())...)
 		} else { // refused if a member was added since; the Stat of round shows when no member was alive: see settle

@@ -317,3 +317,27 @@ func TestADoneThatCameTooLateForAMemberCountsForAnotherOne(t *testing.T) {
 		v.NothingLeft(proving.GroupPath, "dead")
 	})
 }
+
+// The records of the dead are removed in whole transactions, and a member is added before the last one, which removes the round.
+// That member is done, and leaves no record. The dead are reported all the same.
+func TestTheDeadAreReportedThoughTheRoundEndsWithoutARecord(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		records := proving.GroupPath + "/round/members"
+		die := ofTheDead(v, proving.GroupPath, 32)
+		waiter, late, after := proving.Calm(v), zkwaitgroup.New(proving.Calm(v), proving.GroupPath), zkwaitgroup.New(proving.Calm(v), proving.GroupPath)
+		w := proving.Waits(t.Context(), zkwaitgroup.New(waiter, proving.GroupPath).WaitContext)
+		v.Quiet()
+		removes := v.Server.Intercept(zktest.On(zktest.Multi, records+"/*").Of(waiter.ID()).Hold().Nth(4)) // the last, after the claim
+		die()
+		require.NoError(t, removes.WaitHeld(t.Context()))
+		late.Add(1)
+		removes.Remove()
+		v.Quiet()
+		require.True(t, w.Pending())
+		late.Done()
+		reports(t, 32, v.Failed(w))
+		reports(t, 32, after.WaitContext(t.Context()))
+		require.NoError(t, after.DoneContext(t.Context()), "it may be for one of the dead")
+		v.NothingLeft(proving.GroupPath, "dead")
+	})
+}
