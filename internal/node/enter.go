@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -136,10 +135,13 @@ func (s *Spec) try(ctx context.Context, e *zkconn.Epoch, made bool) (n *Node, er
 	if err != nil {
 		return nil, err
 	}
-	uuid, acl := cmp.Or(s.UUID, NewUUID()), s.ACL
+	uuid, acl := s.UUID, s.ACL
 	if own, ok := s.identity(e, found); ok {
 		uuid, acl = newUUID(sealedVersion), seal(s.ACL, own)
+	} else if uuid == "" {
+		uuid = NewUUID()
 	}
+	name := s.Name(uuid)
 	var ops []any
 	if s.Before != nil {
 		ops = s.Before()
@@ -147,10 +149,10 @@ func (s *Spec) try(ctx context.Context, e *zkconn.Epoch, made bool) (n *Node, er
 	// at is the index of the create; what follows it in the answer is read by answer.
 	at := len(ops)
 	ops = append(ops, &zk.CreateRequest{
-		Path: s.Dir + "/" + s.Name(uuid), Data: s.Data(), Acl: acl, Flags: s.Flags,
+		Path: s.Dir + "/" + name, Data: s.Data(), Acl: acl, Flags: s.Flags,
 	})
 	if s.Plain == nil || !s.Plain.Load() {
-		ops = append(ops, &zk.SetDataRequest{Path: s.Dir, Data: []byte(s.Name(uuid)), Version: version})
+		ops = append(ops, &zk.SetDataRequest{Path: s.Dir, Data: []byte(name), Version: version})
 	}
 	call := e.StartMulti(ops...)
 	_, ended := call.Wait(ctx, e)

@@ -2,7 +2,7 @@ package node
 
 import (
 	"crypto/rand"
-	"fmt"
+	"encoding/hex"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -24,7 +24,14 @@ func newUUID(version byte) string {
 	rand.Read(b[:]) // never fails: the runtime aborts without a source of randomness
 	b[6] = b[6]&0x0f | version<<4
 	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	text := make([]byte, 0, 36)
+	for i, part := range [...][]byte{b[:4], b[4:6], b[6:8], b[8:10], b[10:]} {
+		if i > 0 {
+			text = append(text, '-')
+		}
+		text = hex.AppendEncode(text, part)
+	}
+	return string(text)
 }
 
 func hasVersion(uuid string, version byte) bool {

@@ -47,7 +47,7 @@ func appendOpHeader(dst []byte, op int32, done byte) []byte {
 
 // multiBody is the body of a transaction.
 func multiBody(ops []any) ([]byte, error) {
-	var b []byte
+	b := make([]byte, 0, 512) // room for the entry of a lock
 	for _, op := range ops {
 		switch r := op.(type) {
 		case *zk.CreateRequest:
