@@ -17,8 +17,7 @@ func (s *Server) complain(t TB, format string, args ...any) {
 	t.Errorf("zktest: %s\n%s", fmt.Sprintf(format, args...), s.situation())
 }
 
-// CheckNode fails t unless the node exists and has the data; nil and empty are the same. Like all Check functions it looks at
-// the server as it is now, lets the test go on, and shows tree and last requests.
+// CheckNode fails t unless the node exists and has the data; nil and empty are the same.
 func CheckNode(t TB, s *Server, path string, data []byte) {
 	t.Helper()
 	if !s.possible(t, path) {
@@ -48,9 +47,8 @@ func CheckNoNode(t TB, s *Server, path string) {
 	}
 }
 
-// CheckChildren fails t unless the node exists and has exactly these children, in any order. Without
-// names it has none.
-// The root has the child "zookeeper", too; [CheckTree] leaves it out.
+// CheckChildren fails t unless the node exists and has exactly these children, in any order. The root has the
+// child "zookeeper", too.
 func CheckChildren(t TB, s *Server, path string, names ...string) {
 	t.Helper()
 	if !s.possible(t, path) {
@@ -103,8 +101,8 @@ func mapped[A, B any](in []A, f func(A) B) []B {
 	return out
 }
 
-// CheckTree fails t unless the node at root and everything below it are exactly these: data by path, as
-// [Server.Contents] returns them. It names what is missing, what is too many, and what has other data.
+// CheckTree fails t unless the node at root and everything below it are exactly these, as [Server.Contents]
+// returns them.
 func CheckTree(t TB, s *Server, root string, want map[string]string) {
 	t.Helper()
 	if !s.possible(t, root) {
@@ -131,8 +129,7 @@ func CheckTree(t TB, s *Server, root string, want map[string]string) {
 	}
 }
 
-// CheckEphemerals fails t unless the session lives and owns exactly these ephemeral nodes, in any
-// order.
+// CheckEphemerals fails t unless the session lives and owns exactly these nodes, in any order.
 func CheckEphemerals(t TB, s *Server, session int64, paths ...string) {
 	t.Helper()
 	for _, x := range s.Sessions() {
@@ -144,7 +141,7 @@ func CheckEphemerals(t TB, s *Server, session int64, paths ...string) {
 	s.complain(t, "no session %s; those that live: %s", hex(session), listed(s.sessionIDs()))
 }
 
-// CheckSessions fails t unless exactly these sessions live, in any order, connected or not.
+// CheckSessions fails t unless exactly these sessions live, in any order.
 func CheckSessions(t TB, s *Server, ids ...int64) {
 	t.Helper()
 	s.checkSet(t, "sessions", s.sessionIDs(), mapped(ids, hex))
@@ -157,8 +154,7 @@ func (s *Server) sessionIDs() []string {
 	return ids
 }
 
-// CheckWatched fails t unless there are n watches on the path, of all kinds and all clients, counted as
-// [Server.Watches] does. It shows who watches what.
+// CheckWatched fails t unless [Server.WatchesOn] is n. It shows who watches what.
 func CheckWatched(t TB, s *Server, path string, n int) {
 	t.Helper()
 	if have := s.WatchesOn(path); have != n {

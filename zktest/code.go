@@ -2,12 +2,12 @@ package zktest
 
 import "github.com/go-menagerie/menagerie/zktest/internal/wire"
 
-// Code is the result of a request, as it goes over the wire; 0 is success. Its String is the name that ZooKeeper's
-// documentation uses, such as "noNode".
+// Code is the result of a request on the wire; 0 is success. Its String is ZooKeeper's name, such as
+// "noNode".
 type Code = wire.Code
 
-// The results of requests. Clients find those of the first group by themselves. No server answers with them, and a rule with one of them
-// fails the test.
+// The results of requests. Clients find those of the first group by themselves: a rule with one of them fails
+// the test.
 const (
 	CodeConnectionLoss   Code = -4
 	CodeOperationTimeout Code = -7
@@ -31,7 +31,7 @@ const (
 	CodeReconfigDisabled     = wire.CodeReconfigDisabled
 	CodeNoWatcher            = wire.CodeNoWatcher
 
-	// A server answers with these only if a rule says so. After CodeAuthDemanded it closes the connection, as a server does that demands authentication.
+	// Only a rule answers with these. After CodeAuthDemanded the server closes the connection.
 	CodeAuthDemanded  = wire.CodeAuthDemanded
 	CodeQuotaExceeded = wire.CodeQuotaExceeded
 	CodeThrottled     = wire.CodeThrottled

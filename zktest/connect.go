@@ -8,10 +8,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Connect returns a go-zookeeper client with a session, connected in memory. timeout is the session timeout to ask
-// for, within [WithTimeoutLimits]. The client reconnects without a pause. Cleanup closes it and waits for its
-// goroutines. Connect fails t if there is no session within timeout, or 10 s if that is longer. For other options
-// use zk.Connect and [Server.Dial].
+// Connect returns a go-zookeeper client with a session of this timeout, connected in memory; Cleanup closes
+// it. It fails t if there is no session within timeout, at least 10 s. For other options use zk.Connect and
+// [Server.Dial].
 func (s *Server) Connect(t TB, timeout time.Duration) *zk.Conn {
 	t.Helper()
 	if inBubble() != s.bubble {

@@ -38,9 +38,8 @@ func (c *counts) add(q *Request) {
 	of[op]++
 }
 
-// WithHeartbeat sets the path whose sync counts as a heartbeat, like a ping: [Server.Requests] does not count it, rules for [Any] do not
-// match it, and it overtakes requests that they hold. The default is "/": sessions of this module sync it to prove to the leader that they live.
-// With "" every sync is a request like others.
+// WithHeartbeat sets the path whose sync counts as a heartbeat, like a ping. The default is "/", with which
+// sessions of this module prove that they live; with "" there is none.
 func WithHeartbeat(path string) Option {
 	return func(o *options) { o.cfg.Heartbeat = path }
 }

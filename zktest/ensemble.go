@@ -6,14 +6,9 @@ import (
 	"github.com/go-menagerie/menagerie/zktest/internal/engine"
 )
 
-// Ensemble is several servers with one history, for tests of clients while servers lag, are cut off or elect a
-// leader. [RunEnsemble] and [StartEnsemble] create one. All methods may be called concurrently.
-//
-// Each member is a [Server] with its own network, watches, rules and counters. It answers reads from what it has
-// applied. Sessions belong to the ensemble. The leader orders all writes, decides about sessions and answers each
-// sync. A write is committed once a majority has it.
-//
-// docs/zktest.md says how elections, epochs and members that are cut off behave, and what is not modelled.
+// Ensemble is several servers with one history. Each member is a [Server] with its own network, watches,
+// rules and counters. Sessions belong to the ensemble. Its methods are those of Server for all members,
+// unless they say otherwise.
 type Ensemble struct {
 	zk      *engine.Ensemble
 	tb      TB
@@ -24,9 +19,7 @@ type Ensemble struct {
 	placed  signals // only counts: which member the next session starts at
 }
 
-// RunEnsemble starts n servers that live as long as the test; the last one leads. Cleanup closes
-// them, and fails the test if sessions, ephemeral nodes or watches are left over. Options apply to all of them. It
-// may be called inside a testing/synctest bubble.
+// RunEnsemble is [Run] for n servers; the last one leads. Options apply to all of them.
 func RunEnsemble(t TB, n int, opts ...Option) *Ensemble {
 	t.Helper()
 	if n < 1 || n > 63 {
@@ -38,8 +31,7 @@ func RunEnsemble(t TB, n int, opts ...Option) *Ensemble {
 	return e
 }
 
-// StartEnsemble is [RunEnsemble] without a test: the caller closes it, and methods that would fail a test panic. It panics
-// unless n is between 1 and 63.
+// StartEnsemble is [Start] for 1 to 63 servers.
 func StartEnsemble(n int, opts ...Option) *Ensemble {
 	if n < 1 || n > 63 {
 		panic(fmt.Sprintf("zktest: StartEnsemble: %d servers", n))
@@ -115,7 +107,7 @@ func (e *Ensemble) stuck() string {
 	return text
 }
 
-// Close closes all members. It is idempotent. An ensemble made by [RunEnsemble] need not be closed.
+// Close closes all members.
 func (e *Ensemble) Close() {
 	e.zk.Close()
 	for _, s := range e.servers {
@@ -133,11 +125,9 @@ func (e *Ensemble) errorf(format string, args ...any) {
 // Len returns the number of members.
 func (e *Ensemble) Len() int { return len(e.servers) }
 
-// Server returns a member by its index, from 0, to read the state that it has applied, or to connect to it alone.
-// Faults of the network concern the network between a client and this member. Stop and Restart are noticed by the
-// other members at once, Freeze after the sync limit. After RestartEmpty the member gets all data from the leader.
-// Expire, Sessions, Advance, SetZxid, SetVersion and SetSequence act on the ensemble, as do Create, Set and
-// Delete, which fail the test if the member reaches no leader.
+// Server returns a member by its index, from 0. Faults of its network concern its clients only. Stop and
+// Restart are noticed by the other members at once, Freeze after the sync limit. Expire, Sessions, Advance,
+// the Set methods, Create and Delete act on the ensemble.
 func (e *Ensemble) Server(i int) *Server {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -157,10 +147,10 @@ func (e *Ensemble) has(what string, i int) {
 	e.servers[0].fatalf("zktest: %s: no member %d; there are 0 to %d", what, i, len(e.servers)-1)
 }
 
-// Leader returns the index of the leader, or -1 if there is none. A leader that is cut off leads until it notices.
+// Leader returns the index of the leader, -1 without one. A leader that is cut off leads until it notices.
 func (e *Ensemble) Leader() int { return e.zk.Leader() }
 
-// Serving reports whether a member serves clients: it leads or follows, or has not noticed yet that it does not.
+// Serving reports whether a member serves clients, or has not noticed yet that it cannot.
 func (e *Ensemble) Serving(i int) bool {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -172,8 +162,7 @@ func (e *Ensemble) Serving(i int) bool {
 // At returns the index of the member that a session is connected to, or -1.
 func (e *Ensemble) At(id int64) int { return e.zk.At(id) }
 
-// ElectLeader makes a member the leader, at once. As after any election all clients are dropped by all
-// members. It fails the test if the member cannot reach a majority.
+// ElectLeader makes a member the leader, at once. All members drop their clients.
 func (e *Ensemble) ElectLeader(i int) {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -184,10 +173,9 @@ func (e *Ensemble) ElectLeader(i int) {
 	}
 }
 
-// Lag makes a follower stop applying committed transactions, until catchUp. It still serves: reads show an old
-// state and watches do not fire. Writes, syncs and new sessions through it are answered only when it has caught
-// up. It refuses clients that have seen a newer history. A member that becomes the leader catches up first. The
-// leader cannot lag: that fails the test.
+// Lag makes a follower stop applying committed transactions, until catchUp. Reads show an old state and
+// watches do not fire. Writes, syncs and new sessions through it wait. A member that becomes the leader
+// catches up first.
 func (e *Ensemble) Lag(i int) (catchUp func()) {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -201,13 +189,9 @@ func (e *Ensemble) Lag(i int) (catchUp func()) {
 	return catchUp
 }
 
-// Isolate cuts a member off from all others, but not from its clients, until heal, which may be called twice. A
-// follower notices after the sync limit; until then it answers heartbeats and reads, and other requests wait. Then
-// it drops its clients and refuses connections until it is healed. Meanwhile the leader hears nothing of its
-// clients, so their sessions expire unless they move.
-//
-// A leader that is cut off goes on answering reads and syncs, and commits nothing. The others elect another leader
-// after the same time.
+// Isolate cuts a member off from the others, but not from its clients, until heal. A follower notices after
+// the sync limit: it drops its clients and refuses others. A leader goes on answering reads and syncs, and
+// commits nothing; the others elect another leader after the same time.
 func (e *Ensemble) Isolate(i int) (heal func()) {
 	if e.tb != nil {
 		e.tb.Helper()

@@ -12,9 +12,8 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Servers returns an address for each member, "192.0.2.1:2181" and so on. They stand for
-// connections in memory: only [Ensemble.Dial] and [Ensemble.DialContext] know them. Being numbers they need no DNS, so zk.Connect
-// takes them with zk.WithDialer(e.Dial), also inside a bubble.
+// Servers returns an address in memory for each member, "192.0.2.1:2181" and so on. Only [Ensemble.Dial] and
+// [Ensemble.DialContext] know them.
 func (e *Ensemble) Servers() []string {
 	var out []string
 	for i := range e.servers {
@@ -32,8 +31,8 @@ func (e *Ensemble) Addrs() []string {
 	return out
 }
 
-// Dial opens a connection in memory to the member that addr names, one of [Ensemble.Servers]. It has the signature of a
-// go-zookeeper Dialer. A member that is stopped refuses; one that has no leader closes the connection.
+// Dial opens a connection in memory to the member that addr, of [Ensemble.Servers], names. It has the
+// signature of a go-zookeeper Dialer.
 func (e *Ensemble) Dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	return e.dial(network, addr, nil)
 }
@@ -52,16 +51,15 @@ func (e *Ensemble) DialContext(_ context.Context, network, addr string) (net.Con
 	return e.Dial(network, addr, 0)
 }
 
-// Session is [Server.Session] for the ensemble. Of several sessions the first starts at member 0, the second at
-// member 1, and so on around; see [Ensemble.SessionAt].
+// Session is [Server.Session] for the ensemble: the first session starts at member 0, the next at member 1,
+// and so on around.
 func (e *Ensemble) Session(t TB, opts ...zksync.SessionOption) *zksync.Session {
 	t.Helper()
 	return e.SessionAt(t, e.placed.count()%len(e.servers), opts...)
 }
 
-// SessionAt opens a session at member i. Each time it connects again it dials the next member, around the
-// ensemble, so a test is repeatable. For a session that stays at a member use [Server.Session] of that member. For one that chooses by itself use
-// zksync.Connect with [Ensemble.Servers] and [Ensemble.DialContext].
+// SessionAt opens a session at member i. Each time it connects again it dials the next member. For a session
+// that stays use [Server.Session] of the member.
 func (e *Ensemble) SessionAt(t TB, i int, opts ...zksync.SessionOption) *zksync.Session {
 	t.Helper()
 	e.has("SessionAt", i)
@@ -74,7 +72,7 @@ func (e *Ensemble) SessionAt(t TB, i int, opts ...zksync.SessionOption) *zksync.
 	return session(t, strings.Join(e.Servers(), ","), o, dial, opts)
 }
 
-// Connect is [Server.Connect] for the ensemble. It places clients as [Ensemble.Session] does.
+// Connect is [Server.Connect] for the ensemble, with members in turn.
 func (e *Ensemble) Connect(t TB, timeout time.Duration) *zk.Conn {
 	t.Helper()
 	return e.ConnectAt(t, e.placed.count()%len(e.servers), timeout)

@@ -45,8 +45,7 @@ func (g *signals) count() int {
 	return g.n - 1
 }
 
-// OnElected calls f when a member becomes the leader, with the instant. f runs while the servers are locked: it must be
-// quick and must not call them.
+// OnElected calls f, a hook, when a member becomes the leader.
 func (e *Ensemble) OnElected(f func(leader int, at time.Time)) {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -59,8 +58,7 @@ func (e *Ensemble) OnElected(f func(leader int, at time.Time)) {
 	e.elected.hooks = append(e.elected.hooks, f)
 }
 
-// WaitLeader waits until there is a leader that can commit, and returns its index. It fails t at once when that takes
-// more than a minute.
+// WaitLeader waits until there is a leader that can commit, and returns its index.
 func (e *Ensemble) WaitLeader(t TB) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -78,8 +76,7 @@ func (e *Ensemble) WaitLeader(t TB) int {
 	}
 }
 
-// OnCommit calls f for each transaction when it is committed: when the first member, the leader, applies it. Otherwise it
-// is like [Server.OnCommit].
+// OnCommit is [Server.OnCommit] at the instant when the leader applies the transaction.
 func (e *Ensemble) OnCommit(f func(Txn)) {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -94,7 +91,7 @@ func (e *Ensemble) OnCommit(f func(Txn)) {
 	}
 }
 
-// OnSessionExpired is [Server.OnSessionExpired]: called once for each session, by whichever member leads.
+// OnSessionExpired is [Server.OnSessionExpired], once for each session.
 func (e *Ensemble) OnSessionExpired(f func(id int64, at time.Time)) {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -107,7 +104,7 @@ func (e *Ensemble) OnSessionExpired(f func(id int64, at time.Time)) {
 	}
 }
 
-// Intercept activates a rule on all members, with common counts. See [Server.Intercept].
+// Intercept is [Server.Intercept] on all members, with common counts.
 func (e *Ensemble) Intercept(r *Rule) *Interception {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -138,7 +135,7 @@ func all(fs []func()) {
 	}
 }
 
-// Partition makes the network between a client and all members lose everything: [Server.Partition] on each.
+// Partition is [Server.Partition] on all members.
 func (e *Ensemble) Partition(id int64) (heal func()) {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -156,9 +153,7 @@ func (e *Ensemble) SetError(code Code, ops ...Op) (clear func()) {
 	return setError(code, ops, e.servers...)
 }
 
-// Pin makes all members except i refuse the client of a session, until unpin: they close its connection, and
-// new ones that ask for the session. So the client ends up at member i, if it can
-// reach it, and has not seen a newer history than it.
+// Pin makes all members except i refuse the client of a session, until unpin: so it ends up at member i.
 func (e *Ensemble) Pin(id int64, i int) (unpin func()) {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -174,14 +169,13 @@ func (e *Ensemble) Pin(id int64, i int) (unpin func()) {
 	return func() { all(ends) }
 }
 
-// Disconnect drops the connection of a session, at any member; [Ensemble.Session] says where it connects next. It
-// reports whether there was one.
+// Disconnect drops the connection of a session, at any member. It reports whether there was one.
 func (e *Ensemble) Disconnect(id int64) bool { return e.zk.Disconnect(id) }
 
-// Expire ends a session; see [Server.Expire]. It also reports false if there is no leader.
+// Expire is [Server.Expire]. It reports false without a leader, too.
 func (e *Ensemble) Expire(id int64) bool { return e.servers[0].Expire(id) }
 
-// Requests returns how many requests have arrived at all members; see [Server.Requests].
+// Requests is [Server.Requests], of all members.
 func (e *Ensemble) Requests() int {
 	n := 0
 	for _, s := range e.servers {

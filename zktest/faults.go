@@ -2,13 +2,11 @@ package zktest
 
 import "time"
 
-// Expire ends a session on the server now: its ephemerals are gone and their watches
-// have fired when Expire returns. Its connection is closed, so the client learns of it when it
-// reconnects. It reports whether there was such a session.
+// Expire ends a session now: its ephemerals are gone and their watches have fired when Expire returns. Its
+// connection is closed. It reports whether there was such a session.
 func (s *Server) Expire(id int64) bool { return s.zk.Expire(id) }
 
-// ExpireSilently is Expire for a client that is partitioned, so it does not learn of it: its requests
-// do not arrive, and nothing reaches it until heal is called.
+// ExpireSilently is Expire for a client that is partitioned, until heal, so it does not learn of it.
 func (s *Server) ExpireSilently(id int64) (heal func()) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -19,17 +17,14 @@ func (s *Server) ExpireSilently(id int64) (heal func()) {
 	return heal
 }
 
-// Disconnect drops the connection of a session, which lives on. It reports whether there
-// was a connection.
+// Disconnect drops the connection of a session, which lives on. It reports whether there was one.
 func (s *Server) Disconnect(id int64) bool { return s.zk.Disconnect(id) }
 
-// Partition makes a client's network lose everything, both ways, until heal, which may be called twice. The
-// client's connections, open and new ones, stay open and silent, so its session expires in time. After heal,
-// messages that were sent meanwhile arrive a millisecond later if the connection is still open on both sides.
-// Several partitions of one client last until all are healed.
+// Partition makes a client's network lose everything, both ways, until heal; then its session expires in
+// time. Messages sent meanwhile arrive a millisecond after heal if their connection is still open. Several
+// partitions last until all are healed.
 //
-// The id 0, here and in the other faults of the network, stands for all connections without a session yet. An id
-// that no session has or had fails the test.
+// The id 0, here and in the other faults of the network, stands for all connections without a session yet.
 func (s *Server) Partition(id int64) (heal func()) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -47,8 +42,7 @@ func (s *Server) DropRequests(id int64) (heal func()) {
 	return s.zk.Block(id, true, false)
 }
 
-// DropReplies is half of [Server.Partition]: requests arrive and are applied, but replies and
-// events do not reach the client.
+// DropReplies is half of [Server.Partition]: replies and events do not reach the client.
 func (s *Server) DropReplies(id int64) (heal func()) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -57,8 +51,7 @@ func (s *Server) DropReplies(id int64) (heal func()) {
 	return s.zk.Block(id, false, true)
 }
 
-// Delay gives a client's network a latency in each direction, until heal is called, which may be called twice. A later Delay
-// replaces it, and then heal does nothing.
+// Delay gives a client's network a latency in each direction, until heal. A later Delay replaces it.
 func (s *Server) Delay(id int64, request, reply time.Duration) (heal func()) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -67,16 +60,15 @@ func (s *Server) Delay(id int64, request, reply time.Duration) (heal func()) {
 	return s.zk.Delay(id, request, reply)
 }
 
-// Freeze stops the server as SIGSTOP would: connections are accepted, but nothing is read,
-// answered, committed or expired until thaw is called, which may be called twice. Then sessions that are due expire
-// first, and the requests that were sent meanwhile are handled.
+// Freeze stops the server as SIGSTOP would: it accepts connections, but reads, answers, commits and expires
+// nothing until thaw. Then sessions that are due expire first.
 func (s *Server) Freeze() (thaw func()) {
 	s.zk.Freeze()
 	return s.zk.Thaw
 }
 
-// Stop takes the server down as a crash would: connections drop, new ones are refused, and no session
-// expires. Data and sessions are kept for [Server.Restart].
+// Stop takes the server down as a crash would. No session expires. Data and sessions are kept for
+// [Server.Restart].
 func (s *Server) Stop() {
 	s.netMu.Lock()
 	defer s.netMu.Unlock()
@@ -90,12 +82,12 @@ func (s *Server) stop() {
 	s.zk.Stop()
 }
 
-// Restart brings the server back on the same port with the same data and sessions, which get
-// their full timeout again. A running server is stopped first; meanwhile [Server.Dial] waits and is not refused.
+// Restart brings the server back on the same port with the same data and sessions, which get their full
+// timeout again. It stops a running server first.
 func (s *Server) Restart() { s.restart(true) }
 
-// RestartEmpty is Restart without data and sessions. Clients have seen a newer history than the server
-// has, and are refused, as after the loss of a real server's disk.
+// RestartEmpty is Restart without data and sessions, as after the loss of a disk. Clients that have seen a
+// newer history are refused.
 func (s *Server) RestartEmpty() { s.restart(false) }
 
 func (s *Server) restart(keep bool) {
@@ -115,8 +107,7 @@ func (s *Server) restart(keep bool) {
 	s.wake()
 }
 
-// Refuse makes the server refuse new connections, as a closed port does; open ones stay. allow
-// ends it, and may be called twice.
+// Refuse makes the server refuse new connections until allow; open ones stay.
 func (s *Server) Refuse() (allow func()) {
 	s.netMu.Lock()
 	defer s.netMu.Unlock()
@@ -142,10 +133,8 @@ func (s *Server) reopen() {
 	}
 }
 
-// SetError makes requests fail with an error code, such as [CodeNoAuth], until clear is called: those of the given
-// kinds, or all requests of a client's caller ([Any]). A request that fails so is not applied. Clients stay connected, because
-// requests that they send by themselves do not fail. Earlier rules come first; see [Rule.Error] for errors of single requests.
-// A code with which no server answers fails the test, and so does, at its end, a SetError that no request has met.
+// SetError makes requests fail with an error code, and not be applied, until clear: those of the given kinds,
+// or of [Any]. Earlier rules come first. A SetError that no request has met fails the test at its end.
 func (s *Server) SetError(code Code, ops ...Op) (clear func()) { return setError(code, ops, s) }
 
 func setError(code Code, ops []Op, srvs ...*Server) (clear func()) {
@@ -160,10 +149,8 @@ func setError(code Code, ops []Op, srvs ...*Server) (clear func()) {
 	return func() { all(mapped(ins, func(in *Interception) func() { return in.Remove })) }
 }
 
-// SetSequence sets the number that the next sequential node under parent gets. At the limit,
-// 2147483647, the server counts as a real one does: creates one after the other all get
-// 2147483647; creates that are in flight together (see [WithCommitLatency]), or parts of one multi,
-// go on with -2147483648. It fails the test if there is no such node.
+// SetSequence sets the number that the next sequential node under parent gets. docs/zktest.md says what
+// happens at the limit, 2147483647.
 func (s *Server) SetSequence(parent string, n int32) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -173,8 +160,7 @@ func (s *Server) SetSequence(parent string, n int32) {
 	}
 }
 
-// SetVersion sets the version of a node's data, as if it had been changed that often. It counts to 2147483647, goes on with
-// -2147483648, and after 4294967295 changes it is -1, which means any version in a request. It fails the test if there is no such node.
+// SetVersion sets the version of a node's data. After 2147483647 comes -2147483648.
 func (s *Server) SetVersion(path string, v int32) {
 	if s.tb != nil {
 		s.tb.Helper()

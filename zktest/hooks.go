@@ -31,16 +31,14 @@ type Change struct {
 type Txn struct {
 	Zxid    int64
 	Time    time.Time // the instant of the commit
-	Session int64     // the session that asked for it, or that it ends; 0 for the server itself
+	Session int64     // that asked for it, or that it ends; 0 for the server
 	Op      Op
-	Code    Code     // a request that fails is a transaction too, without changes
+	Code    Code     // a request that fails has no changes
 	Changes []Change // in order
 }
 
-// OnCommit calls f for every transaction at the instant of its commit, in order, before any
-// reply or watch event of it leaves the server. f runs while the server is locked: it must be quick
-// and must not call the server, which fails the test. In a bubble Txn.Time is the exact virtual instant at which the
-// server granted or deleted something.
+// OnCommit calls f, a hook, for every transaction at the instant of its commit, in order, before any reply or
+// watch event of it leaves the server.
 func (s *Server) OnCommit(f func(Txn)) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -53,9 +51,8 @@ func (s *Server) OnCommit(f func(Txn)) {
 	s.onCommit = append(s.onCommit, f)
 }
 
-// OnSessionExpired calls f when a session expires, before its ephemerals are deleted; not when a client
-// closes its session. f runs while the server is locked: it must be quick and must not call the
-// server.
+// OnSessionExpired calls f, a hook, when a session expires, before its ephemerals are deleted; not when a
+// client closes it.
 func (s *Server) OnSessionExpired(f func(id int64, at time.Time)) {
 	if s.tb != nil {
 		s.tb.Helper()

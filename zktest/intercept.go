@@ -63,7 +63,7 @@ func verdictOf(judges []*judge, q *Request) engine.Verdict {
 // Fate is what an interceptor function does to a request.
 type Fate int
 
-// The fates of a request; they are explained at the methods of [Rule] of the same name.
+// The fates of a request, explained at the methods of [Rule] of the same name.
 const (
 	Continue Fate = iota
 	LoseRequest
@@ -87,10 +87,8 @@ type Verdict struct {
 	Queued bool
 }
 
-// InterceptFunc lets f decide about every request, of every kind, until remove is called. f may be
-// called by several connections at once, must not block, and may call the server except to wait.
-//
-// A verdict that makes no sense, such as Fail without a Code, fails the test, once, and the request runs.
+// InterceptFunc lets f decide about every request until remove. Several connections may call f at once. It
+// must not block, and may call the server except to wait.
 func (s *Server) InterceptFunc(f func(*Request) Verdict) (remove func()) {
 	if s.tb != nil {
 		s.tb.Helper()

@@ -28,9 +28,9 @@ type holding struct {
 	release chan struct{}
 }
 
-// Intercept activates a rule until [Interception.Remove] or the end of the test. If several rules would act on a
-// request, the earliest does; each rule counts its matches. Each activation counts by itself. A rule that can
-// never match fails the test. So does, at the end of the test, a rule that has never acted; see [Rule.Maybe].
+// Intercept activates a rule until [Interception.Remove] or the end of the test. Of several rules that would
+// act the earliest does; each counts its matches. A rule that has never acted fails the test at its end; see
+// [Rule.Maybe].
 func (s *Server) Intercept(r *Rule) *Interception {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -122,8 +122,7 @@ func (in *Interception) Release() {
 	}
 }
 
-// ReleaseOne releases the request that has been held for longest. It reports whether there
-// was one.
+// ReleaseOne releases the request that has been held for longest. It reports whether there was one.
 func (in *Interception) ReleaseOne() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -136,7 +135,7 @@ func (in *Interception) ReleaseOne() bool {
 	return true
 }
 
-// Held returns the number of requests that are held, without those that the server has dropped.
+// Held returns the number of requests that are held.
 func (in *Interception) Held() int {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -150,14 +149,14 @@ func (in *Interception) Fired() int {
 	return in.fired
 }
 
-// Matched returns how many requests the rule has matched, whether it acted on them or not.
+// Matched returns how many requests the rule has matched.
 func (in *Interception) Matched() int {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.matched
 }
 
-// WaitHeld waits until at least one request is held. It returns the context's error if it ends first.
+// WaitHeld waits until a request is held, or returns the context's error.
 func (in *Interception) WaitHeld(ctx context.Context) error {
 	for {
 		in.mu.Lock()

@@ -8,13 +8,9 @@ import (
 	"time"
 )
 
-// WithVirtualLimit sets how long a test in a synctest bubble may take in virtual time, from Run or RunEnsemble on.
-// The default is 24 h. Without a limit a test that waits in vain would run for ever, because heartbeats move
-// virtual time on.
-//
-// At the limit the test fails with the active faults and rules, sessions, watches, tree, last requests and
-// goroutines. Then the servers close. A test that has not ended an hour later panics with the same message.
-// Outside of a bubble it has no effect.
+// WithVirtualLimit sets how long a test in a synctest bubble may take in virtual time, from Run on; the
+// default is 24 h. At the limit the test fails with the state of the server and the goroutines. An hour later
+// it panics.
 func WithVirtualLimit(d time.Duration) Option {
 	return func(o *options) { o.virtualLimit = d }
 }

@@ -10,9 +10,8 @@ import (
 	"github.com/go-menagerie/menagerie/zktest/internal/engine"
 )
 
-// RunAddr is [Run] with an address to listen on, such as "127.0.0.1:2181", for clients that cannot be told another. It
-// fails t at once if it cannot listen there, or inside a synctest bubble. Tests that run at the same time need different ports:
-// prefer Run and [Server.Addr], which takes a free one.
+// RunAddr is [Run] with an address to listen on, for clients that cannot be given another. It fails t inside
+// a bubble. Prefer Run and [Server.Addr], which takes a free port.
 func RunAddr(t TB, addr string, opts ...Option) *Server {
 	t.Helper()
 	s := Run(t, opts...)
@@ -22,7 +21,7 @@ func RunAddr(t TB, addr string, opts ...Option) *Server {
 	return s
 }
 
-// StartAddr is [Start] with an address to listen on. Port 0 is a free one; [Server.Addr] tells which.
+// StartAddr is [Start] with an address to listen on. Port 0 is a free one.
 func StartAddr(addr string, opts ...Option) (*Server, error) {
 	s := Start(opts...)
 	if err := s.listenOn(addr); err != nil {
@@ -46,8 +45,7 @@ func (s *Server) listenOn(addr string) error {
 	return err
 }
 
-// WithTLS makes the port of [Server.Addr] speak TLS; cfg has the server's certificate, and may ask clients for theirs.
-// Connections in memory, as of [Server.Connect] and [Server.Dial], stay plain. What a client's certificate says gives it no rights.
+// WithTLS makes the port of [Server.Addr] speak TLS. Connections in memory stay plain.
 func WithTLS(cfg *tls.Config) Option {
 	return func(o *options) { o.tls = cfg }
 }
@@ -55,10 +53,8 @@ func WithTLS(cfg *tls.Config) Option {
 var errSocket = errors.New("zktest: a port inside a synctest bubble, where time stands still while somebody waits for a socket: " +
 	"connect with Server.Connect, Server.Session or Server.Dial")
 
-// Addr returns the server's address on TCP loopback, "127.0.0.1:port", for any client in any language. The first
-// call opens a free port, unless [RunAddr] or [StartAddr] named one. The port stays the same when the server is
-// restarted. Inside a synctest bubble, or after Close, Addr fails the test: use [Server.Connect], [Server.Session]
-// or [Server.Dial] in a bubble, because time stands still while a goroutine waits for a socket.
+// Addr returns the server's address on TCP loopback, "127.0.0.1:port", for any client. The first call opens a
+// free port, which stays the same over restarts. Inside a bubble, or after Close, it fails the test.
 func (s *Server) Addr() string {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -142,9 +138,8 @@ func (s *Server) unlisten() {
 	}
 }
 
-// Serve accepts connections from a listener of the caller, for example a Unix socket, and closes it at the end. It
-// blocks until the server is closed, and then returns nil, or until the listener fails, and returns its error. While the
-// server is stopped it closes new connections; [Server.Refuse] does not concern them.
+// Serve accepts connections from l until the server is closed, and then closes l and returns nil, or until l
+// fails, and returns its error.
 func (s *Server) Serve(l net.Listener) error {
 	err := s.zk.Serve(l)
 	if errors.Is(err, engine.ErrClosed) {

@@ -12,9 +12,8 @@ import (
 	"github.com/go-menagerie/menagerie/zktest/internal/wire"
 )
 
-// Load makes nodes without a client: data by path. Missing parents are made, without data. A node that exists gets the
-// data. All are persistent, and everybody may do everything. Each is a transaction of its own, in the order of the
-// paths. At a path that cannot be made it fails the test and stops.
+// Load makes persistent nodes without a client: data by path, parents too, open to everybody. A node that
+// exists gets the data. Each is a transaction of its own, in the order of the paths.
 //
 //	srv.Load(map[string]string{"/app/config": "v1", "/app/workers": ""})
 func (s *Server) Load(nodes map[string]string) {
@@ -44,9 +43,8 @@ func (s *Server) put(p string, data []byte) bool {
 	return s.do("load", wire.Call{Op: wire.OpCreate, Path: p, Data: data, ACL: wire.OpenACL()})
 }
 
-// Contents returns the data of the node at root and of everything below it, by path, at one
-// instant, in the form for [Server.Load]. The server's own nodes under /zookeeper are left out, and so is "/" if it has no
-// data. It is empty if there is no such node.
+// Contents returns the data of the node at root and of everything below it, by path, at one instant, without
+// /zookeeper, and without "/" if it has no data. It is empty if there is no such node.
 func (s *Server) Contents(root string) map[string]string {
 	out := map[string]string{}
 	s.zk.Walk(root, func(p string, n tree.Info) bool {
@@ -61,9 +59,8 @@ func (s *Server) Contents(root string) map[string]string {
 // own reports whether a node is the server's own.
 func own(p string) bool { return p == "/zookeeper" || strings.HasPrefix(p, "/zookeeper/") }
 
-// DeleteAll removes a node and everything below it without a client, children first, each in a
-// transaction of its own, and also what clients create below it meanwhile. With "/" it removes everything except the
-// server's own nodes; sessions stay. If there is no such node it does nothing. If no node can have that path it fails the test.
+// DeleteAll removes a node and everything below it without a client, children first, each in a transaction of
+// its own. A node that does not exist is no error. "/" removes everything except the server's own nodes.
 func (s *Server) DeleteAll(root string) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -100,8 +97,7 @@ func (s *Server) below(root string) []string {
 	return paths
 }
 
-// SetACL changes the access control list of a node, without a client and at any version. It fails the test if there
-// is no such node, or the list is empty or invalid.
+// SetACL changes the access control list of a node, without a client and at any version.
 func (s *Server) SetACL(path string, acl ...zk.ACL) {
 	if s.tb != nil {
 		s.tb.Helper()

@@ -13,8 +13,8 @@ type Node struct {
 	Data      []byte
 	Stat      zk.Stat
 	ACL       []zk.ACL
-	Container bool          // it is removed when it has become empty
-	TTL       time.Duration // it is removed when it is empty and was not written for so long; 0 for never
+	Container bool          // removed when it has become empty
+	TTL       time.Duration // removed when empty and not written for so long; 0 for never
 	Sequence  int32         // the number that the next sequential child gets
 }
 
@@ -27,30 +27,28 @@ func (s *Server) Node(path string) (Node, bool) {
 	return nodeOf(n), true
 }
 
-// Children returns the names of a node's children, sorted; nil if there are none or the node does
-// not exist.
-// The root has the child "zookeeper", as clients see it.
+// Children returns the names of a node's children, sorted; nil if there are none or no such node. The root
+// has the child "zookeeper".
 func (s *Server) Children(path string) []string {
 	names, _ := s.zk.Children(path)
 	return names
 }
 
-// SessionInfo is a session as the server has it: ID, Timeout as negotiated, Ephemerals (their paths, sorted), Watches (the number set
-// through its present connection), LastHeard, Expires (when it expires if the server hears no more of it), Connected (it has a
-// connection, also if that is partitioned).
+// SessionInfo is a session as the server has it: Timeout as negotiated, Ephemerals sorted, Watches set
+// through its present connection, Expires if the server hears no more of it, Connected also if that
+// connection is partitioned.
 type SessionInfo = engine.SessionInfo
 
 // Sessions returns the sessions that live, ordered by id.
 func (s *Server) Sessions() []SessionInfo { return s.zk.Sessions() }
 
-// Connections returns how many connections are open, with or without a session.
+// Connections returns how many connections are open.
 func (s *Server) Connections() int {
 	open, _ := s.zk.Connections()
 	return open
 }
 
-// TotalConnections returns how many connections have been opened so far. A client that
-// reconnects counts each time.
+// TotalConnections returns how many connections have been opened so far.
 func (s *Server) TotalConnections() int {
 	_, total := s.zk.Connections()
 	return total

@@ -4,16 +4,14 @@ import (
 	"github.com/go-menagerie/menagerie/zktest/internal/wire"
 )
 
-// Op is a kind of request, as rules and counters see it. Variants of one operation
-// count as one: Create stands for create, create2, createContainer and createTTL, GetChildren and SetWatches for
-// both versions, SetAuth for SASL too.
+// Op is a kind of request, for rules and counters. Variants count as one: Create stands for create2,
+// createContainer and createTTL, too.
 type Op int
 
 // The kinds of requests.
 const (
-	// Any stands for all requests of a client's caller: all operations except
-	// Connect, Ping, CloseSession, SetWatches and SetAuth, which clients send by
-	// themselves, and the syncs of [WithHeartbeat].
+	// Any stands for all requests that a client's caller makes: all except Connect, Ping, CloseSession,
+	// SetWatches, SetAuth and the syncs of [WithHeartbeat].
 	Any Op = iota
 	Create
 	Delete
@@ -43,16 +41,15 @@ const (
 	// Other is any operation that the server does not know.
 	Other
 
-	// AnyEvent stands for all watch events. Events are not requests: only rules see them, see [Rule.Lose]. A rule for them matches the
-	// path of the event, and the session that gets it.
+	// AnyEvent stands for all watch events. Only rules see them; see [Rule.Lose].
 	AnyEvent
-	// EventCreated tells a client that a node was created.
+	// EventCreated is sent when a node was created.
 	EventCreated
-	// EventDeleted tells it that a node was deleted.
+	// EventDeleted is sent when a node was deleted.
 	EventDeleted
-	// EventDataChanged tells it of new data.
+	// EventDataChanged is sent when a node has new data.
 	EventDataChanged
-	// EventChildrenChanged tells it of a child that came or went.
+	// EventChildrenChanged is sent when a child came or went.
 	EventChildrenChanged
 )
 

@@ -39,9 +39,8 @@ func newOptions(opts []Option) (options, error) {
 	return o, o.chooseSeed()
 }
 
-// WithVersion lets the server behave as a release of ZooKeeper: "3.4", "3.5", "3.6", "3.8" or "3.9". The default is "3.8". An operation that
-// the release does not know is answered [CodeUnimplemented], and the connection is closed, as a real server does. docs/zktest.md has a
-// table of all differences, with their sources. Another version fails the test.
+// WithVersion makes the server behave as a release of ZooKeeper: "3.4", "3.5", "3.6", "3.8" (the default) or
+// "3.9". docs/zktest.md has a table of the differences.
 func WithVersion(version string) Option {
 	return func(o *options) {
 		release, ok := wire.ReleaseOf(version)
@@ -52,84 +51,81 @@ func WithVersion(version string) Option {
 	}
 }
 
-// WithTick sets the tick: sessions expire at the first tick boundary after their timeout has
-// passed, counted from the start of the server. The default is 50 ms (a real server's is 2 s).
+// WithTick sets the tick: sessions expire at the first tick after their timeout, counted from the start of
+// the server. The default is 50 ms (a real server's is 2 s).
 func WithTick(d time.Duration) Option {
 	return func(o *options) { o.cfg.Tick = d }
 }
 
-// WithTimeoutLimits sets the bounds of session timeouts. The default is two ticks and one hour,
-// so that tests get what they ask for; a real server allows 2 to 20 ticks.
+// WithTimeoutLimits sets the bounds of session timeouts. The default is two ticks and one hour (a real
+// server's is 2 and 20 ticks).
 func WithTimeoutLimits(shortest, longest time.Duration) Option {
 	return func(o *options) { o.cfg.MinTimeout, o.cfg.MaxTimeout = shortest, longest }
 }
 
-// WithMaxBuffer sets the longest request that the server takes, in bytes: a real server's jute.maxbuffer. It closes the
-// connection of a client that sends a longer one, and does not answer. The default is 1 MB less one byte.
+// WithMaxBuffer sets the longest request in bytes (jute.maxbuffer), by default 1 MB less one byte. The server
+// closes the connection of a client that sends a longer one.
 func WithMaxBuffer(n int) Option {
 	return func(o *options) { o.cfg.MaxFrame = n }
 }
 
-// WithCommitLatency sets the time that a write takes. Writes that arrive within it are in
-// flight together, which never happens with the default of zero: see [Server.SetSequence].
+// WithCommitLatency sets the time that a write takes. Writes that arrive within it are in flight together.
 func WithCommitLatency(d time.Duration) Option {
 	return func(o *options) { o.cfg.CommitLatency = d }
 }
 
-// WithContainerInterval sets how often containers that have become empty, and nodes whose time to live is
-// over, are removed. The default is one minute, as in a real server.
+// WithContainerInterval sets how often empty containers, and nodes whose time to live is over, are removed.
+// The default is one minute.
 func WithContainerInterval(d time.Duration) Option {
 	return func(o *options) { o.cfg.ContainerInterval = d }
 }
 
-// WithUnusedContainers lets containers that never had a child be removed too, when they are older than d
-// (znode.container.maxNeverUsedIntervalMs). By default they stay, as in a real server.
+// WithUnusedContainers removes containers that never had a child, too, when they are older than d
+// (znode.container.maxNeverUsedIntervalMs).
 func WithUnusedContainers(d time.Duration) Option {
 	return func(o *options) { o.cfg.ContainerUnused = d }
 }
 
-// WithExtendedTypes allows nodes with a time to live (zookeeper.extendedTypesEnabled). By default a request
-// to create one is answered "unimplemented", as by a real server.
+// WithExtendedTypes allows nodes with a time to live (zookeeper.extendedTypesEnabled).
 func WithExtendedTypes() Option {
 	return func(o *options) { o.cfg.ExtendedTypes = true }
 }
 
-// WithHandshakeTimeout sets how long a connection may stay silent before its first request. The
-// default is 10 s.
+// WithHandshakeTimeout sets how long a connection may take for its first request. The default is 10 s.
 func WithHandshakeTimeout(d time.Duration) Option {
 	return func(o *options) { o.cfg.HandshakeTimeout = d }
 }
 
-// WithFourLetterWords sets which four-letter words are answered. The others are refused as a real server refuses
-// words that are not in its whitelist. The default is all of them, a real server's is "srvr".
+// WithFourLetterWords sets which four-letter words are answered. The default is all (a real server's is
+// "srvr").
 func WithFourLetterWords(words ...string) Option {
 	return func(o *options) { o.cfg.FourLetterWords = append([]string{}, words...) }
 }
 
-// WithSyncLimit sets how long a member of an [Ensemble] takes to notice that it is cut off from the others. The default is
-// five ticks, which many real ensembles have. It has no effect on a single server.
+// WithSyncLimit sets how long a member of an [Ensemble] takes to notice that it is cut off. The default is
+// five ticks.
 func WithSyncLimit(d time.Duration) Option {
 	return func(o *options) { o.ensemble.SyncLimit = d }
 }
 
-// WithLeaderLimit sets how long a leader of an [Ensemble] that has lost the majority takes to notice and to step down, if not
-// the sync limit. Until then it answers reads, heartbeats and syncs, even when another member leads already, and commits nothing.
+// WithLeaderLimit sets how long a leader that has lost the majority takes to notice it and to step down, if
+// not the sync limit.
 func WithLeaderLimit(d time.Duration) Option {
 	return func(o *options) { o.ensemble.LeaderLimit = d }
 }
 
-// WithElectionTime sets how long the members of an [Ensemble] need to elect a leader once they have noticed that
-// they need one. The default is a tenth of a tick.
+// WithElectionTime sets how long the members of an [Ensemble] need to elect a leader. The default is a tenth
+// of a tick.
 func WithElectionTime(d time.Duration) Option {
 	return func(o *options) { o.ensemble.Election = d }
 }
 
-// WithLogger sends the server's own messages, about refused and dropped connections, to l.
+// WithLogger logs refused and dropped connections to l.
 func WithLogger(l *slog.Logger) Option {
 	return func(o *options) { o.cfg.Logger = l }
 }
 
-// WithLeftovers lets sessions, ephemerals and watches be left over when the test ends.
+// WithLeftovers turns off the check for leftovers at the end of the test.
 func WithLeftovers() Option {
 	return func(o *options) { o.lenient = true }
 }

@@ -28,13 +28,12 @@ const (
 
 const everything = int(^uint(0) >> 1)
 
-// Tree returns the nodes as indented text, without the server's own under /zookeeper, as they were at one instant. A line has
-// the node's name, what kind it is (container, or ephemeral and whose), its ACL unless everybody may do
-// everything, and its data: the first 60 bytes as a string if they are text, else the first 16 in hexadecimal.
+// Tree returns the nodes as indented text, as they were at one instant: name, kind, ACL unless open, and the
+// first bytes of the data. It leaves /zookeeper out.
 func (s *Server) Tree() string { return s.tree(everything) }
 
-// Dump returns everything for a person to read: the state of the server, tree, sessions with ephemerals, watches, and the
-// last 20 requests. The format may change.
+// Dump returns everything for a person to read: state, tree, sessions, watches, the last 20 requests. The
+// format may change.
 func (s *Server) Dump() string {
 	open, total := s.zk.Connections()
 	return fmt.Sprintf("server: %s, zxid 0x%x, %d connections (%d in all), %d requests, %d watch events\n",

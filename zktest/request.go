@@ -9,19 +9,19 @@ import (
 	"github.com/go-menagerie/menagerie/zktest/internal/engine"
 )
 
-// Request describes one request: to interceptors before it runs, and in [Server.Log] after.
+// Request describes one request, to interceptors before it runs and in [Server.Log] after.
 type Request struct {
 	Time    time.Time // when the server received it
-	Session int64     // whose it is; of a Connect the one that the client wants back, or 0, and in the log the one that it got
+	Session int64     // 0 for the server; of a Connect the one the client wants back, in the log the one it got
 	Xid     int32
 	Op      Op
 	Path    string   // as the client sent it; of a multi the first part's
 	Paths   []string // all paths
-	Ops     []Op     // of a multi: the operations of its parts
-	Zxid    int64    // of the transaction; 0 for a read, and before the request has run
-	Code    Code     // the result, 0 for success; of a multi that of the first part that failed
-	Created string   // name of the node that was created, with its sequence number
-	Fate    string   // what a rule did to it, in words; empty for nothing
+	Ops     []Op     // of a multi: its parts
+	Zxid    int64    // of the transaction; 0 for a read and before it has run
+	Code    Code     // 0 for success; of a multi the first failure
+	Created string   // the created node's name, with its sequence number
+	Fate    string   // what a rule did to it; empty for nothing
 
 	heartbeat bool // a sync that is one
 }
@@ -41,7 +41,7 @@ func (s *Server) requestOf(q engine.Request) Request {
 // maxPaths is how many paths of a multi its line shows.
 const maxPaths = 8
 
-// String returns one line for failure messages: time, session, number, operation, paths, outcome.
+// String returns one line for failure messages.
 func (r Request) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s #%d %s", stamp(r.Time), hex(r.Session), r.Xid, r.Op)
@@ -80,31 +80,28 @@ func (r *Request) is(op Op) bool {
 	return r.Op == op || r.Op == Multi && slices.Contains(r.Ops, op)
 }
 
-// Requests returns how many requests of clients' callers have arrived. It does not count
-// Connect, Ping, CloseSession, SetWatches and SetAuth, and the syncs of [WithHeartbeat], which
-// count as Ping. A multi is one request. A request counts
-// when it arrives, also if a rule acts on it. A request that a partition keeps away does not count.
+// Requests returns how many requests of [Any] have arrived. A multi is one. A request counts when it arrives,
+// also if a rule acts on it.
 func (s *Server) Requests() int { return s.RequestsBy(Any) }
 
-// RequestsBy returns how many requests of one kind have arrived. A multi counts as [Multi]
-// only.
+// RequestsBy returns how many requests of one kind have arrived. A multi counts as [Multi] only.
 func (s *Server) RequestsBy(op Op) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts.all.of(op)
 }
 
-// RequestsOf is [Server.RequestsBy] for one session. A connect counts for the session that the client wants back.
+// RequestsOf is [Server.RequestsBy] for one session. A connect counts for the session that the client wants
+// back.
 func (s *Server) RequestsOf(session int64, op Op) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts.bySession[session].of(op)
 }
 
-// Log returns the requests that are finished or lost, in the order in which that
-// happened, also heartbeats and connects. Requests made with [Server.Create] and similar methods
-// have session 0. The server keeps at least the last 100 000, unless their paths take more
-// than 64 MB.
+// Log returns the requests that are finished or lost, in that order, with heartbeats and connects. It keeps
+// at least the last 100 000, unless their paths take more than 64 MB. Requests of [Server.Create] and the
+// like have session 0.
 func (s *Server) Log() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,10 +8,9 @@ import (
 	"github.com/go-menagerie/menagerie/zktest/internal/engine"
 )
 
-// Rule selects requests and says what happens to them. Make one with [On], narrow it with Nth,
-// Times and Of, allow with Maybe that it never acts, give it a verdict with LoseRequest, LoseReply, Duplicate, Delay, DelayReply, Error or
-// Hold, and pass it to [Server.Intercept]. Hold and Delay combine with another verdict, which then
-// happens on release, and with DelayReply. A rule without a verdict only counts.
+// Rule selects requests ([On], narrowed by Nth, Times, Of) and gives them a verdict, such as LoseReply;
+// without one it only counts. Hold and Delay combine with another verdict, which then happens on release, and
+// with DelayReply. [Server.Intercept] activates it.
 type Rule struct {
 	op      Op
 	pattern string
@@ -24,25 +23,19 @@ type Rule struct {
 
 // On selects requests by operation and path.
 //
-// A [Multi] matches On(Multi, ...) if one of its parts has a matching path. It also matches On(Create, ...),
-// On(Delete, ...), On(SetData, ...) and On(Check, ...) if such a part does. So the second request that creates a
-// node is On(Create, ...).Nth(2) however it is sent.
+// A [Multi] matches On(Multi, ...), and On(Create, ...), On(Delete, ...), On(SetData, ...) and On(Check,
+// ...), if it has such a part with a matching path.
 //
-// In a pattern * stands for any characters within one path element, and a final ** for any rest: "/locks/**"
-// matches everything below /locks. The path is the one in the request, without the number that a sequential create
-// adds. "**" and "" match every request, also those without a path.
+// In a pattern * stands for any characters within one path element, a final ** for any rest; "**" and ""
+// match every request. The path is the one in the request, without the number that a sequential create adds.
 func On(op Op, pattern string) *Rule { return &Rule{op: op, pattern: pattern} }
 
-// Lose is for a watch event: the client never gets it, and its watch is gone. No connection drops.
-//
-//	srv.Intercept(zktest.On(zktest.EventDeleted, "/locks/**").Of(id).Lose())
-//
-// [Rule.Hold] and [Rule.Delay] act on events, too: they keep back that event and all that the server sends to the
-// client after it, except the answers to heartbeats.
+// Lose is for a watch event: the client never gets it, and its watch is gone. [Rule.Hold] and [Rule.Delay] of
+// an event keep back all that the server sends to the client after it, except the answers to heartbeats.
 func (r *Rule) Lose() *Rule { return r.then(engine.FateEventLost) }
 
-// Nth makes the rule act on the n-th match only, counting from 1 and from the moment of
-// [Server.Intercept]; with Times(k) on the n-th and the k-1 matches after it.
+// Nth makes the rule act on the n-th match only, from 1, counted from [Server.Intercept]; with Times(k) also
+// on the k-1 matches after it.
 func (r *Rule) Nth(n int) *Rule { r.nth = n; return r }
 
 // Times makes the rule act at most k times.
@@ -51,29 +44,27 @@ func (r *Rule) Times(k int) *Rule { r.times = k; return r }
 // Of restricts the rule to requests of one session.
 func (r *Rule) Of(id int64) *Rule { r.session = id; return r }
 
-// Maybe allows that the rule never acts. A rule with a verdict that has acted on nothing fails the test at its end otherwise: its path
-// is misspelt, or the n-th match never came, and the test has tested nothing.
+// Maybe allows that the rule never acts. Otherwise that fails the test, which would have tested nothing.
 func (r *Rule) Maybe() *Rule { r.maybe = true; return r }
 
 // LoseRequest drops the connection; the request is never applied.
 func (r *Rule) LoseRequest() *Rule { return r.then(engine.FateRequestLost) }
 
-// LoseReply applies the request, then drops the connection instead of answering.
+// LoseReply applies the request, then drops the connection.
 func (r *Rule) LoseReply() *Rule { return r.then(engine.FateReplyLost) }
 
-// Duplicate applies the request twice, as if a client had repeated it. Only the
-// last reply is sent: a client repeats a request because the first reply was lost. Connect and SetAuth, which concern the connection
-// itself, happen only once.
+// Duplicate applies the request twice, as if a client had repeated it, and sends the last reply. Connect and
+// SetAuth happen once.
 func (r *Rule) Duplicate() *Rule { return r.then(engine.FateDuplicate) }
 
-// Error answers with an error code, such as [CodeNodeExists], and applies nothing. For
-// Connect every code means that the session is refused as expired. A code with which no server answers fails the test.
+// Error answers with an error code and applies nothing. For Connect every code means that the session has
+// expired.
 func (r *Rule) Error(code Code) *Rule {
 	r.verdict.Code = code
 	return r.then(engine.FateFailed)
 }
 
-// Delay lets the request wait for d. It is Hold with a time after which the request is released. Zero is no delay.
+// Delay is Hold with a time after which the request is released.
 func (r *Rule) Delay(d time.Duration) *Rule {
 	if d == 0 {
 		return r
@@ -82,32 +73,29 @@ func (r *Rule) Delay(d time.Duration) *Rule {
 	return r
 }
 
-// Hold parks the request until it is released through the [Interception]. Later requests of the same connection
-// wait behind it; heartbeats do not. The request waits on its connection, as if the server had not read it yet: if
-// the client has come back to this server meanwhile, it is dropped. In an [Ensemble] it is refused on release if
-// the session is at another member. See [Rule.Queued] for a request that the server has read.
+// Hold parks the request until it is released through the [Interception], as if the server had not read it
+// yet. Later requests of the connection wait behind it; heartbeats do not. If the client has come back to
+// this server meanwhile, the request is dropped.
 func (r *Rule) Hold() *Rule {
 	r.verdict.Hold, r.verdict.Delay = true, 0
 	return r
 }
 
-// DelayReply applies the request at once and keeps the reply back for d, and with it all later messages to the same
-// client.
+// DelayReply applies the request at once and keeps its reply, and all later messages to the client, back for
+// d.
 func (r *Rule) DelayReply(d time.Duration) *Rule {
 	r.verdict.ReplyDelay = d
 	return r
 }
 
-// Queued makes Hold and Delay keep the request in the server's queue: the server has read it. It is applied on
-// release, also if the client has come back on another connection. So in an [Ensemble] a create can be applied
-// after its client looked for the node at another member in vain. While the client is at another member it is
-// refused.
+// Queued makes Hold and Delay keep a request that the server has read: it is applied on release, also if the
+// client has come back on another connection, unless that is at another member.
 func (r *Rule) Queued() *Rule {
 	r.verdict.Queued = true
 	return r
 }
 
-// String returns how the rule selects requests, as it is written in Go.
+// String returns the rule as Go source.
 func (r *Rule) String() string {
 	text := fmt.Sprintf("On(%v, %q)", r.op, r.pattern)
 	if r.nth != 0 {

@@ -9,13 +9,12 @@ import (
 	"time"
 )
 
-// SeedEnv names the environment variable with the seed of servers that have [WithReordering] and no [WithSeed].
+// SeedEnv names the environment variable with the seed of servers that have [WithReordering] and no
+// [WithSeed].
 const SeedEnv = "ZKTEST_SEED"
 
-// WithReordering keeps each reply and each watch event back for a random time, at most limit, so clients learn of
-// the same change in different orders, as on a network. Messages to one client stay in order. The times depend on
-// a seed: [WithSeed], or the environment variable ZKTEST_SEED, or a random one. A test that fails prints it. In a
-// synctest bubble the same seed gives the same times.
+// WithReordering keeps each reply and each watch event back for a random time, at most limit. Messages to one
+// client stay in order. A test that fails prints the seed; in a bubble the same seed gives the same times.
 func WithReordering(limit time.Duration) Option {
 	return func(o *options) { o.cfg.Reordering = limit }
 }

@@ -11,11 +11,10 @@ import (
 	"github.com/go-menagerie/menagerie/zktest/internal/engine"
 )
 
-// Server is a ZooKeeper server for one test; [Run] or [Start] creates it. All methods may be called concurrently,
-// but not from a hook, which runs while the server is locked. A method that takes a TB fails that TB; call it from
-// the goroutine of the test. Other methods fail the test that was given to [Run], or panic.
+// Server is a ZooKeeper server for one test. All methods may be called concurrently, but not from a hook. A
+// method with a TB fails that TB, others the test that was given to [Run].
 //
-// Only these block: Wait..., Connect, Session, Serve, Close, and the methods that change the tree or end a
+// Only Wait..., Connect, Session, Serve and Close block, and the methods that change the tree or end a
 // session, until their commit.
 type Server struct {
 	zk   *engine.Server
@@ -48,10 +47,8 @@ type Server struct {
 	serving  sync.WaitGroup
 }
 
-// Run starts a server that lives as long as the test: Cleanup closes it, and fails the test if
-// sessions, ephemeral nodes or watches are left over. It opens no port before [Server.Addr] is
-// called, starts no goroutine before there is a connection, and may be called inside a
-// testing/synctest bubble.
+// Run starts a server that lives as long as the test: Cleanup closes it, and fails the test if sessions,
+// ephemeral nodes or watches are left over. It may be called inside a testing/synctest bubble.
 func Run(t TB, opts ...Option) *Server {
 	t.Helper()
 	o, err := newOptions(opts)
@@ -65,8 +62,8 @@ func Run(t TB, opts ...Option) *Server {
 	return s
 }
 
-// Start starts a server without a test, for TestMain, examples and programs. The caller closes it, leftovers are not checked,
-// and methods that would fail the test panic. Start panics if options contradict each other.
+// Start starts a server without a test: the caller closes it, leftovers are not checked, and what would fail
+// a test panics.
 func Start(opts ...Option) *Server {
 	o, err := newOptions(opts)
 	if err != nil {
@@ -131,8 +128,8 @@ func (s *Server) finish() {
 	s.opts.tellSeed(s.tb)
 }
 
-// Close drops all connections and waits until all goroutines of the server have ended. It may be called twice. Tree, sessions and log can
-// still be read; no client can connect, and nothing can be changed. A server made by [Run] need not be closed.
+// Close drops all connections and waits until all goroutines of the server have ended. Tree, sessions and log
+// can still be read. A server made by [Run] need not be closed.
 func (s *Server) Close() {
 	s.zk.Close() // ends Serve as well
 	s.netMu.Lock()
@@ -154,9 +151,8 @@ func (s *Server) isClosed() bool {
 	return s.closed
 }
 
-// Dial opens a connection in memory. It has the signature of a go-zookeeper Dialer and ignores
-// its arguments, and does not block. A server that is stopped, closed or refuses connections fails it as a closed port would.
-// The client must be in the synctest bubble that the server was made in, or both in none: else Dial fails, and the test with it.
+// Dial opens a connection in memory. It has the signature of a go-zookeeper Dialer, and ignores its
+// arguments. The client must be in the bubble that the server was made in, or both in none.
 func (s *Server) Dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	return s.dial(network, nil)
 }
@@ -175,8 +171,8 @@ func (s *Server) dial(network string, joined func(id int64)) (net.Conn, error) {
 	return client, nil
 }
 
-// ServeConn serves a connection of the caller, for example one end of a [net.Pipe],
-// and returns at once. The server owns it from then on; if the server is stopped or closed it closes the connection.
+// ServeConn serves a connection of the caller, such as one end of a [net.Pipe], and returns at once. The
+// server closes it.
 func (s *Server) ServeConn(c net.Conn) {
 	s.zk.ServeConn(c)
 }

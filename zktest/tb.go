@@ -1,7 +1,6 @@
 package zktest
 
-// TB is the part of a test that this package needs. A *testing.T, *testing.B or *testing.F is one. A program may have
-// a type of its own: this package does not link package testing.
+// TB is the part of a *testing.T that this package needs. A program may have a type of its own.
 type TB interface {
 	Helper()
 	Cleanup(func())

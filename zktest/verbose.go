@@ -8,10 +8,8 @@ import (
 	"github.com/go-menagerie/menagerie/zktest/internal/engine"
 )
 
-// WithVerbose calls print, for example [TB.Log], with one line for each request when it is finished or lost, for
-// each session that is opened, resumed or expired, and for each connection that is opened or closed. print runs
-// while the server is locked and must not call it. With t.Log, end every client before the test ends, as Connect
-// and Session do: a late line would panic.
+// WithVerbose calls print, a hook such as [TB.Log], with one line for each request, session and connection.
+// With t.Log, end every client before the test ends: a late line would panic.
 func WithVerbose(print func(args ...any)) Option {
 	return func(o *options) {
 		if print == nil {

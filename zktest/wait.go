@@ -32,10 +32,9 @@ func (s *Server) nextChange() <-chan struct{} {
 	return s.changed
 }
 
-// WaitFor waits until cond is true. It evaluates cond on the calling goroutine after every request, transaction
-// and connection, so it neither polls nor misses a state that lasts until the next one. cond may call the server
-// and should depend on nothing else. WaitFor returns the context's error if that ends first, and an error when the
-// server is closed.
+// WaitFor waits until cond is true. It evaluates cond on the calling goroutine after every request,
+// transaction and connection. cond may call the server and should depend on nothing else. The error is the
+// context's, or says that the server is closed.
 func (s *Server) WaitFor(ctx context.Context, cond func() bool) error {
 	for {
 		changed := s.nextChange() // before cond, so that no change between the two is lost
@@ -57,8 +56,7 @@ func (s *Server) WaitFor(ctx context.Context, cond func() bool) error {
 // patience is how long the Wait functions without a context wait; virtual time inside a bubble.
 const patience = time.Minute
 
-// Wait waits until cond is true, like [Server.WaitFor], and fails t at once when that takes more than a minute. what is the text of the
-// message. In a synctest bubble the minute is virtual. Call it, and all Wait functions, from the goroutine of the test.
+// Wait waits until cond is true, like [Server.WaitFor]. what is the text of the message.
 //
 //	srv.Wait(t, "both workers have a session", func() bool { return len(srv.Sessions()) == 2 })
 func (s *Server) Wait(t TB, what string, cond func() bool) {
@@ -88,21 +86,21 @@ func (s *Server) mustBePossible(t TB, path string) {
 	}
 }
 
-// WaitNode waits until the node exists. It fails t at once when that takes more than a minute.
+// WaitNode waits until the node exists.
 func WaitNode(t TB, s *Server, path string) {
 	t.Helper()
 	s.mustBePossible(t, path)
 	s.await(t, func() bool { return s.zk.ChildCount(path) >= 0 }, func() string { return "no node " + shown(path) })
 }
 
-// WaitNoNode waits until the node does not exist. It fails t at once when that takes more than a minute.
+// WaitNoNode waits until the node does not exist.
 func WaitNoNode(t TB, s *Server, path string) {
 	t.Helper()
 	s.mustBePossible(t, path)
 	s.await(t, func() bool { return s.zk.ChildCount(path) < 0 }, func() string { return "there still is a node " + shown(path) })
 }
 
-// WaitData waits until the node exists and has the data. It fails t at once when that takes more than a minute.
+// WaitData waits until the node exists and has the data.
 func WaitData(t TB, s *Server, path string, data []byte) {
 	t.Helper()
 	s.mustBePossible(t, path)
@@ -118,9 +116,8 @@ func WaitData(t TB, s *Server, path string, data []byte) {
 	})
 }
 
-// WaitChildren waits until the node has n children; -1 means that it does not exist. It fails t at
-// once when that takes more than a minute.
-// The root has the child "zookeeper", too.
+// WaitChildren waits until the node has n children; -1 means that it does not exist. The root has the child
+// "zookeeper", too.
 func WaitChildren(t TB, s *Server, path string, n int) {
 	t.Helper()
 	s.mustBePossible(t, path)
@@ -135,7 +132,7 @@ func WaitChildren(t TB, s *Server, path string, n int) {
 	})
 }
 
-// WaitSessions waits until n sessions live, connected or not. The client of a new session may not know it yet. It fails t at once when that takes more than a minute.
+// WaitSessions waits until n sessions live, connected or not.
 func WaitSessions(t TB, s *Server, n int) {
 	t.Helper()
 	s.await(t, func() bool { return len(s.Sessions()) == n }, func() string {
@@ -143,8 +140,7 @@ func WaitSessions(t TB, s *Server, n int) {
 	})
 }
 
-// WaitWatches waits until there are n watches on the path, of all kinds and all clients. It fails t at once when that
-// takes more than a minute.
+// WaitWatches waits until there are n watches on the path, of all kinds and all clients.
 func WaitWatches(t TB, s *Server, path string, n int) {
 	t.Helper()
 	s.await(t, func() bool { return s.zk.WatchesOn(path) == n }, func() string {

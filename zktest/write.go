@@ -9,10 +9,9 @@ import (
 	"github.com/go-menagerie/menagerie/zktest/internal/wire"
 )
 
-// Create makes a node without a client, with open ACL and without access checks. flags are those of
-// go-zookeeper ([zk.FlagEphemeral], [zk.FlagSequence], [zk.FlagContainer] for a container); owner
-// is the session of an ephemeral node. Watches fire. It returns the node's path, and fails the test if it cannot
-// be made: it exists, its parent does not (see [Server.Load]), or the server is down.
+// Create makes a node without a client, open to everybody. flags are those of go-zookeeper, such as
+// [zk.FlagEphemeral]; owner is the session of an ephemeral node. Watches fire. It returns the node's path.
+// The parent must exist; see [Server.Load].
 func (s *Server) Create(path string, data []byte, flags int32, owner int64) string {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -35,8 +34,7 @@ func (s *Server) Create(path string, data []byte, flags int32, owner int64) stri
 	return created
 }
 
-// Set changes a node's data without a client, whatever its version. Watches fire. It fails the test if there is
-// no such node.
+// Set changes a node's data without a client, whatever its version. Watches fire.
 func (s *Server) Set(path string, data []byte) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -44,8 +42,8 @@ func (s *Server) Set(path string, data []byte) {
 	s.do("set", wire.Call{Op: wire.OpSetData, Path: path, Data: data, Version: -1})
 }
 
-// Delete removes a node without a client, whatever its version. Watches fire. It fails the test if there is no
-// such node or it has children; [Server.DeleteAll] removes those too.
+// Delete removes a node without children, without a client, whatever its version. Watches fire. See
+// [Server.DeleteAll].
 func (s *Server) Delete(path string) {
 	if s.tb != nil {
 		s.tb.Helper()
