@@ -18,13 +18,13 @@ import (
 type Kind string
 
 const (
-	// KindLock is held alone, and never turns into another kind.
+	// KindLock is held alone.
 	KindLock Kind = "lock"
-	// KindRead is held together with other readers.
+	// KindRead is held with other readers.
 	KindRead Kind = "read"
-	// KindWrite is held alone, and may turn into a reader in its place.
+	// KindWrite is held alone, and may turn into a reader.
 	KindWrite Kind = "write"
-	// KindPermit asks for a number of permits.
+	// KindPermit asks for permits.
 	KindPermit Kind = "permit"
 )
 
@@ -37,22 +37,21 @@ const (
 	Waiting Standing = "waiting"
 )
 
-// Contender is one entry of a queue, for people and monitoring. It shows the state of one
-// server at one time.
+// Contender is one entry of a queue, for people and monitoring.
 type Contender struct {
-	Position int       // from 0, in the order of the queue
-	Kind     Kind      // what it asks for
-	State    Standing  // Held, or Waiting
-	Owner    Owner     // its owner, as the node says
-	Session  int64     // the ZooKeeper session it belongs to
-	Since    time.Time // when it queued, by the owner's clock if the node says so, else by the server's
-	Token    Token     // the fencing token of its grant, without local hand-overs
-	Node     string    // the path of its node
+	Position int // from 0
+	Kind     Kind
+	State    Standing
+	Owner    Owner     // as the node says
+	Session  int64     // of ZooKeeper
+	Since    time.Time // when it queued, by the owner's clock or the server's
+	Token    Token     // of its grant, without local hand-overs
+	Node     string    // path
 	ID       string    // of a candidate of an election
-	Permits  int64     // that an entry of a semaphore asks for; else 0
+	Permits  int64     // of a semaphore
 }
 
-// MarshalJSON writes the names that `menagerie ls --json` prints: the session in hexadecimal, the time as RFC 3339.
+// MarshalJSON writes the names that `menagerie ls --json` prints.
 func (c Contender) MarshalJSON() ([]byte, error) {
 	row := row{Position: c.Position, Kind: c.Kind, State: c.State, Owner: ownerRow(c.Owner), Node: c.Node, ID: c.ID, Permits: c.Permits}
 	if !c.Since.IsZero() {
@@ -116,8 +115,7 @@ type ownerRow struct {
 }
 
 // Contenders lists the entries of the queue at path in order, also those of other libraries. The path of a
-// semaphore stands for the queue below it. A path that does not exist has no contenders. The list is a snapshot of
-// one server, which may lag: do not decide by it.
+// semaphore stands for the queue below it. A path that does not exist has no contenders.
 func Contenders(ctx context.Context, s *Session, path string) (all []Contender, err error) {
 	v := view(s, path)
 	err = v.Run(ctx, "list", func(ctx context.Context, e *zkconn.Epoch) (err error) {

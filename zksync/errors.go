@@ -6,68 +6,57 @@ import (
 	"github.com/go-menagerie/menagerie/internal/errs"
 )
 
-// Sentinel errors. Calls wrap them in an [*Error] that names the operation and
-// the path, so compare with errors.Is, never with ==. Errors of a context
-// (context.Canceled, context.DeadlineExceeded) are reachable the same way.
+// Sentinel errors. Calls wrap them in an [*Error]: compare with errors.Is, never with ==.
 var (
-	// ErrNotAcquired is returned when a Try form finds another contender
-	// ahead in the queue. It leaves no node on the servers.
+	// ErrNotAcquired: a Try form found another contender ahead in the queue. It leaves no node on the
+	// servers.
 	ErrNotAcquired = errs.ErrNotAcquired
 
-	// ErrLost is returned when a lease can no longer be proved to be held: its
-	// session was lost, its node was removed externally, or a bound on the hold
-	// has passed. It is also the cause of the lease's context.
-	// From then on another process may hold the same path.
+	// ErrLost: a lease can no longer be proved to be held. Its session was lost, its node was removed
+	// externally, or a bound on the hold has passed. Another process may hold the path.
 	ErrLost = errs.ErrLost
 
-	// ErrReleased is returned when a lease is used after its own Unlock, or after Close of its Session. It is
-	// also the cause of the lease's context then.
+	// ErrReleased: a lease was used after its Unlock, or after Close of its Session.
 	ErrReleased = errs.ErrReleased
 
-	// ErrSessionExpired is returned when the ZooKeeper session in which a call
-	// began has ended, and the call cannot go on in
-	// the next session.
+	// ErrSessionExpired: the ZooKeeper session of a call has ended, and the call cannot go on in the next
+	// one.
 	ErrSessionExpired = errs.ErrSessionExpired
 
-	// ErrClosed is returned when the Session was closed before or during the call.
+	// ErrClosed: the Session was closed before or during the call.
 	ErrClosed = errs.ErrClosed
 
-	// ErrMisuse is returned when the call can never succeed: a
-	// malformed path, a size below one, an unlock without a lock, parameters
-	// that contradict those of other processes. Do not retry it.
+	// ErrMisuse: the call can never succeed, because of a malformed path, a size below one, an unlock without
+	// a lock, parameters that contradict other processes. Do not retry it.
 	ErrMisuse = errs.ErrMisuse
 
-	// ErrUpgrade is returned when a holder of a read lock asks for the write lock
-	// of the same path. Waiting would be a deadlock, so the call fails at once.
+	// ErrUpgrade: a holder of a read lock asked for the write lock of the same path, which would be a
+	// deadlock.
 	ErrUpgrade = errs.ErrUpgrade
 
-	// ErrBroken is returned when the other parties of a barrier can no longer be expected: one gave up or died,
-	// or the barrier was reset. Other types return it when somebody has removed a part of their nodes.
+	// ErrBroken: the other parties of a barrier can no longer be expected, or nodes were removed externally.
 	ErrBroken = errs.ErrBroken
 
-	// ErrMaxHold is returned when a lease was given up because it was held for
-	// longer than its WithMaxHold. It is a kind of loss:
-	// errors.Is(ErrMaxHold, ErrLost) is true.
+	// ErrMaxHold: a lease was held for longer than its WithMaxHold. It is an ErrLost.
 	ErrMaxHold = errs.ErrMaxHold
 
-	// ErrNoLeader is returned when an election has no leader now.
+	// ErrNoLeader: an election has no leader now.
 	ErrNoLeader = errs.ErrNoLeader
 
-	// ErrNotFound is returned when there is no such thing as the call asks about. It is also an fs.ErrNotExist:
-	// errors.Is(ErrNotFound, fs.ErrNotExist) is true.
+	// ErrNotFound: there is no such thing as the call asks about. It is an fs.ErrNotExist.
 	ErrNotFound = errs.ErrNotFound
 
-	// ErrStale is returned when a token is older than one already seen: its
-	// holder no longer holds. With WithForwardOnly it is also returned when the servers have lost transactions.
+	// ErrStale: a token is older than one already seen, so its holder no longer holds. With WithForwardOnly
+	// also: the servers have lost transactions.
 	ErrStale = errs.ErrStale
 )
 
-// Error is the error of a call of this module. Its text is one line, such as "zkqueue: put /q: session closed"; it quotes and
-// shortens an unprintable or long path.
+// Error is the error of a call of this module. Its text is one line, such as "zkqueue: put /q: session
+// closed".
 type Error struct {
-	Package string // the package whose method was called: "zkqueue"; empty is "zksync"
-	Op      string // the operation that failed, in lower case: "lock", "unlock", "connect" ...; empty if there is none
-	Path    string // the path that it was about, whole; empty if there is none
+	Package string // whose method was called; empty is "zksync"
+	Op      string // in lower case: "lock", "connect"; may be empty
+	Path    string // whole; may be empty
 	Err     error  // the reason; never nil in an Error of this module
 }
 
@@ -86,6 +75,6 @@ func init() {
 	}
 }
 
-// Ambiguous reports whether it is unknown, after err, if the servers applied the request: it was sent, and the
-// connection ended before the reply came.
+// Ambiguous reports whether it is unknown, after err, if the servers applied the request: it was sent, and
+// the connection ended before the reply came.
 func Ambiguous(err error) bool { return errs.Ambiguous(err) }

@@ -7,20 +7,19 @@ import (
 )
 
 // Fence protects a resource of this process from holders that have lost their lock and do not know it yet: it
-// remembers the newest [Token] that it has admitted and refuses every older one. The zero Fence is ready to use.
-// It must not be copied after the first use.
+// refuses every [Token] older than the newest it has admitted. The zero Fence is ready to use. Do not copy it
+// after the first use.
 //
-// Admit and the change must be one step: call Admit while holding the lock under which the change is made.
-// Otherwise a newer holder may change the resource between the two. A Fence forgets when the process ends; if the
-// resource outlives the process, keep the newest token with its data.
+// Call Admit while holding the lock under which the change is made: otherwise a newer holder may come between
+// the two. A Fence forgets when the process ends. If the resource outlives the process, keep the newest token
+// with its data.
 type Fence struct {
 	mu     sync.Mutex
 	newest Token // guarded by mu; only ever grows
 }
 
-// Admit remembers token and returns nil if it is the newest so far, or equal to the newest. If a newer one was
-// admitted before, the error wraps [ErrStale]. A token that no grant can have, such as the zero token, is ErrStale
-// and [ErrMisuse].
+// Admit remembers token and returns nil, unless a newer one was admitted before: then the error is
+// [ErrStale]. The zero token is ErrStale and [ErrMisuse].
 func (f *Fence) Admit(token Token) error {
 	if token.Zxid <= 0 {
 		return errs.Wrap("zksync", "fence", "", errs.Misuse("token %s belongs to no grant: %w", token, ErrStale))
@@ -34,7 +33,7 @@ func (f *Fence) Admit(token Token) error {
 	return nil
 }
 
-// Newest returns the newest token admitted so far, the zero Token if none was.
+// Newest returns the newest token admitted so far, or the zero Token.
 func (f *Fence) Newest() Token {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Healthy returns nil while leases of the session can be granted and kept: it is connected, its server has not owed an answer for a
-// third of the session timeout, and nothing that needs proof of the servers' leader lacks it. It sends no request.
+// Healthy returns nil while leases of the session can be granted and kept: it is connected, its server has
+// not owed an answer for a third of the session timeout, and no lease lacks the leader's proof. It sends
+// nothing.
 func (s *Session) Healthy() error {
 	wrap := func(err error) error { return &Error{Package: "zksync", Op: "healthy", Err: err} }
 	e := s.made().Client().Current()
@@ -26,7 +27,7 @@ func (s *Session) Healthy() error {
 	return nil
 }
 
-// HealthHandler answers 200 while s is [Session.Healthy], else 503 with one line that says why. It is for readiness probes.
+// HealthHandler answers 200 while s is [Session.Healthy], else 503 with one line that says why.
 func HealthHandler(s *Session) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if err := s.Healthy(); err != nil {

@@ -9,18 +9,17 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Lease is one hold: of a mutex, a read or write lock, of permits. It belongs to one ZooKeeper session and ends
-// with it. It is never reused, so a late Unlock cannot touch a later hold.
+// Lease is one hold of a lock or of permits. It belongs to one ZooKeeper session, and is never reused: a late
+// Unlock cannot touch a later hold.
 //
-// A lease is lost when it can no longer be proved to be held: no proof remains that the leader of the servers
-// counts the session as alive. On a silent connection that is usually after 0.6 of the session timeout, at the
-// latest after 0.95, and before the servers can grant to another contender, if the clocks run at the same rate and
-// the process is not paused. Only fencing stops the writes of a paused process: [Lease.Token], [Lease.Guard].
+// A lease is lost when no proof remains that the leader of the servers counts the session as alive: on a
+// silent connection usually after 0.6 of the session timeout, at the latest after 0.95. A lost lease does not
+// stop the goroutine that holds it.
 type Lease lease.Lease
 
-// LeaseFrom returns the lease under which a function runs, from the context that the function was given: by Do and its like, Run of
-// an election, Assign, a Once, a flight or a job. In [Lease.Context] it finds that lease. Without one it returns nil. Nested
-// locks: the innermost; a [Multi]: its last.
+// LeaseFrom returns the lease under which a function runs, from the context that the function was given, or
+// nil: by Do and its like, Run of an election, Assign, a Once, a flight, a job, [Lease.Context]. Of nested
+// locks it is the innermost, of a [Multi] the last.
 func LeaseFrom(ctx context.Context) *Lease { return (*Lease)(lease.From(ctx)) }
 
 func (l *Lease) inner() *lease.Lease { return (*lease.Lease)(l) }
@@ -33,59 +32,53 @@ func (l *Lease) made() *lease.Lease {
 	return l.inner()
 }
 
-// Token is the fencing token of the grant. Send it with every write, and have your storage refuse a smaller one
-// than the greatest that it has seen.
+// Token is the fencing token of the grant. Send it with every write, and have your storage refuse a smaller
+// one than the greatest that it has seen.
 func (l *Lease) Token() Token { return Token(l.made().Token()) }
 
-// Context has the values of the acquiring context, but ends only with the lease. context.Cause is then ErrLost,
-// ErrReleased or ErrMaxHold. See also [Lease.Done].
+// Context has the values of the acquiring context, but ends only with the lease. context.Cause is then
+// ErrLost, ErrReleased or ErrMaxHold.
 func (l *Lease) Context() context.Context { return l.made().Context() }
 
-// Done is closed when the lease ends; Err says why. After a lost session it is closed before the servers can grant
-// to another contender. If the lease's node is removed externally, the servers grant the lock at once; Done closes
-// at most a second later, if there is a connection. That takes a watch, one request in the background, at the
-// first call of Context or Done or after half a second of the hold.
+// Done is closed when the lease ends; Err says why. After a lost session it is closed before the servers can
+// grant to another contender; after the node's external removal at most a second later, if there is a
+// connection.
 func (l *Lease) Done() <-chan struct{} { return l.made().Done() }
 
-// Err is nil while the lease is held. Then it is ErrReleased, ErrLost, or ErrMaxHold, which is also an ErrLost.
-// The text says why the session was lost.
+// Err is nil while the lease is held, then ErrReleased, ErrLost or ErrMaxHold. Its text says why the session
+// was lost.
 func (l *Lease) Err() error { return l.made().Err() }
 
-// Valid reports whether the lease can be proved to be held at this instant. It reads clocks and sends nothing, so
-// it notices an externally removed node only when [Lease.Done] does. It is false during a downgrade. The process
-// may be paused right after Valid returns, so it does not replace fencing.
+// Valid reports whether the lease can be proved to be held at this instant. It sends nothing. It is false
+// during a downgrade. The process may be paused right after it, so it does not replace fencing.
 func (l *Lease) Valid() bool { return l.made().Valid() }
 
-// Path is the path of the lock: as given to its constructor, or the one below it by which a Once, a flight or an item of a group is locked.
+// Path is the path of the lock: as given to its constructor, or the one below it by which a Once, a flight or
+// an item of a group is locked.
 func (l *Lease) Path() string { return l.made().Path() }
 
-// Expires is when the lease ends if no server answers any more, or at its [WithMaxHold] if that is earlier. Each
+// Expires is when the lease ends if no server answers any more, at the latest at its [WithMaxHold]. Each
 // answer moves it. It is the zero time once the lease has ended.
 func (l *Lease) Expires() time.Time { return l.made().Expires() }
 
 // Node is the path of the lease's own node.
 func (l *Lease) Node() string { return l.made().Node() }
 
-// Revoked is closed when another process asks the holder to release the lock, with [Revoke]. That does not end the
-// lease: a holder may ignore it. The channel stays open at the end of the lease, so select on Done, too.
-//
-// The first call creates a node beside the lock's entry and watches it, with three requests in the background, and
-// one more at the end of the hold. Goroutines that hold by the same node share the request; a node that was asked
-// for is not handed over in the process.
+// Revoked is closed when another process asks the holder to release the lock, with [Revoke]. A holder may
+// ignore it. The channel stays open at the end of the lease, so select on Done, too.
 func (l *Lease) Revoked() <-chan struct{} { return l.made().Revoked() }
 
-// Unlock releases the lease and waits for the servers to confirm, at most a second. Without a connection it
-// returns nil at once, and the session removes the node as soon as it can. If the lease was lost before, Unlock
-// returns ErrLost: another process may have held at the same time. A second call returns the same.
+// Unlock releases the lease and waits at most a second for the servers to confirm. Without a connection it
+// returns nil at once, and the session removes the node later. If the lease was lost before, the error is
+// ErrLost: another process may have held at the same time. A second call returns the same.
 func (l *Lease) Unlock() error { return l.made().Unlock() }
 
-// Guard runs ZooKeeper operations as one transaction that the servers apply only while this lease holds: it begins
-// with a check of the lease's node. So they refuse a write of a holder that was paused or cut off. The operations
-// are those of zk.Conn.Multi, with paths below the session's chroot; Guard returns their results in order.
+// Guard runs the operations of zk.Conn.Multi as one transaction that the servers apply only while this lease
+// holds, and returns their results. So they refuse a write of a holder that was paused or cut off. Paths are
+// below the session's chroot.
 //
-// If the lease was lost, or its node is gone, the error is ErrLost; after Unlock or Close it is ErrReleased. If an
-// operation fails, nothing was applied, and Op and Path of the *Error name that operation. If the answer is lost,
-// the error satisfies [Ambiguous].
+// The error is ErrLost if the lease was lost, ErrReleased after Unlock. If an operation fails, nothing was
+// applied, and Op and Path of the *Error name it. If the answer is lost, the error is [Ambiguous].
 func (l *Lease) Guard(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	return l.made().Guard(ctx, ops...)
 }

@@ -24,10 +24,10 @@ type Multi struct {
 	held Leases // through Lock or TryLock, in the order in which they were locked
 }
 
-// MultiLock makes one lock of several mutexes: it locks all of them or none, in the order of their paths, so two
+// MultiLock makes one lock of several mutexes: it locks all of them or none, in the order of their paths, so
 // MultiLocks that share mutexes never wait for each other. The mutexes may belong to different sessions and
-// clusters; mutexes of one path are then ordered by the servers given to Connect. The first call reports two
-// mutexes of one lock, or none, as ErrMisuse.
+// clusters; those of one path are ordered by the servers given to Connect. The first call reports two mutexes
+// of one lock, or none, as ErrMisuse.
 func MultiLock(mutexes ...*Mutex) *Multi {
 	all := append([]*Mutex{}, mutexes...)
 	slices.SortFunc(all, func(a, b *Mutex) int {
@@ -36,9 +36,8 @@ func MultiLock(mutexes ...*Mutex) *Multi {
 	return &Multi{all: all}
 }
 
-// MultiLockInOrder is [MultiLock], but locks the mutexes in the order of the arguments. All processes must give
-// them in the same order: opposite orders wait for each other for ever. It is for paths that other programs lock
-// in an order of their own, as Curator's InterProcessMultiLock does.
+// MultiLockInOrder is [MultiLock] in the order of the arguments, for paths that other programs lock in an
+// order of their own. All processes must give the same order: opposite ones wait for each other for ever.
 func MultiLockInOrder(mutexes ...*Mutex) *Multi {
 	return &Multi{all: slices.Clone(mutexes)}
 }
@@ -97,15 +96,13 @@ func (m *Mutex) twice(ctx context.Context, held Leases) error {
 	return nil
 }
 
-// LockContext locks all mutexes and returns their leases in the order of locking. ctx bounds the whole. If one
-// mutex cannot be locked, or is lost during the wait for the next, LockContext unlocks the others and returns its
-// error.
+// LockContext locks all mutexes and returns their leases in the order of locking. ctx bounds the whole. If
+// one cannot be locked, or is lost meanwhile, the others are unlocked.
 func (m *Multi) LockContext(ctx context.Context) (Leases, error) {
 	return m.made().acquire(ctx, (*Mutex).lock, false)
 }
 
-// TryLockContext locks all mutexes if no other contender holds or waits for any of them. Else it holds none and
-// fails with ErrNotAcquired.
+// TryLockContext is [Mutex.TryLockContext] of all mutexes or none.
 func (m *Multi) TryLockContext(ctx context.Context) (Leases, error) {
 	return m.made().acquire(ctx, (*Mutex).tryLock, false)
 }
@@ -189,7 +186,7 @@ func (ls Leases) unlockWithin(ctx context.Context) error {
 // Leases are the leases of a [Multi], in the order in which they were granted.
 type Leases []*Lease
 
-// Err is nil while all leases are held, else the error of the first in their order that has ended.
+// Err is nil while all leases are held, else the error of the first in order that has ended.
 func (ls Leases) Err() error {
 	for _, l := range ls {
 		if err := l.Err(); err != nil {
@@ -199,12 +196,12 @@ func (ls Leases) Err() error {
 	return nil
 }
 
-// Valid reports whether all leases can be proved to be held at this instant.
+// Valid reports whether [Lease.Valid] of all.
 func (ls Leases) Valid() bool {
 	return !slices.ContainsFunc(ls, func(l *Lease) bool { return !l.Valid() })
 }
 
-// Unlock releases all leases, the latest first. It returns the errors of the leases that were lost before.
+// Unlock releases all leases, the latest first. It joins the errors of those lost before.
 func (ls Leases) Unlock() error {
 	var all error
 	for _, l := range slices.Backward(ls) {
@@ -213,8 +210,7 @@ func (ls Leases) Unlock() error {
 	return all
 }
 
-// Do runs f while holding all mutexes. The context of f ends with ctx, and with any of the
-// leases (cause ErrLost). Otherwise it is like [Mutex.Do].
+// Do is [Mutex.Do] with all mutexes: the context of f ends with any of the leases.
 func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, leases Leases) error) (err error) {
 	held, err := m.LockContext(ctx)
 	if err != nil {
@@ -234,8 +230,8 @@ func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, leases Lease
 	return f(ctx, held)
 }
 
-// Lock locks all mutexes. If one is lost during the wait for the next, it begins again. If one is lost later,
-// other processes may lock it; goroutines of this process cannot until Unlock.
+// Lock locks all mutexes. If one is lost during the wait for the next, it begins again. A later loss is like
+// one of [Mutex.Lock].
 func (m *Multi) Lock() {
 	if err := m.made().misuse(); err != nil {
 		panic(err)
@@ -263,7 +259,7 @@ func (m *Multi) session() *session.Session {
 	return m.all[0].at().Session
 }
 
-// TryLock locks all mutexes if no other contender holds or waits for any of them, and reports whether it did.
+// TryLock is [Mutex.TryLock] of all mutexes or none.
 func (m *Multi) TryLock() bool {
 	if err := m.made().misuse(); err != nil {
 		panic(err)
@@ -292,8 +288,7 @@ func (m *Multi) TryLock() bool {
 	panic(err)
 }
 
-// Unlock unlocks all mutexes that Lock or TryLock locked, the latest first. It panics if the MultiLock is not
-// locked.
+// Unlock unlocks all mutexes, the latest first. It panics if they are not locked.
 func (m *Multi) Unlock() {
 	m.made().mu.Lock()
 	held := m.held

@@ -11,15 +11,14 @@ import (
 	"github.com/go-menagerie/menagerie/internal/share"
 )
 
-// Mutex is a mutual exclusion lock for many machines: sync.Mutex with a path. All processes that name the same
-// path contend for the same lock, in the order in which the servers queued them; also with Curator's
-// InterProcessMutex, go-zookeeper's Lock, or kazoo's Lock (with the node name "-lock-").
+// Mutex is a mutual exclusion lock for many machines: sync.Mutex with a path. It is granted in the order in
+// which the servers queued the contenders, also those of Curator's InterProcessMutex, go-zookeeper's Lock, or
+// kazoo's Lock (with the node name "-lock-"). It is not reentrant.
 //
-// The goroutines of one process should share one Mutex: an Unlock may hand the lock to the next goroutine without
-// a request ([WithHandover]). A Mutex is not reentrant.
+// The goroutines of one process should share one Mutex: it is handed on without a request ([WithHandover]).
 //
-// Its two forms may be mixed. Lock, TryLock and Unlock are those of sync.Mutex. LockContext and TryLockContext
-// return a [Lease], and Do passes one to its function.
+// Lock, TryLock and Unlock are those of sync.Mutex. LockContext and TryLockContext return a [Lease], and Do
+// passes one to its function. The two forms may be mixed.
 type Mutex share.Cohort
 
 // cohort is m, which NewMutex has made. Of a zero or nil value it panics.
@@ -33,50 +32,47 @@ func (m *Mutex) cohort() *share.Cohort {
 
 func (m *Mutex) at() *session.Access { return m.cohort().At() }
 
-// Locker is a lock of this module: a [Mutex], a zkrwmutex.RWMutex, or a lock of package reentrant. A condition (zkcond) takes one.
+// Locker is a lock of this module, for zkcond: a [Mutex], a zkrwmutex.RWMutex, a lock of package reentrant.
 type Locker interface {
 	sync.Locker
 	share.Lock
 }
 
-// NewMutex names a lock by the path of its directory, which is created when it is first needed and belongs to the
-// lock: keep no data in it. NewMutex sends nothing.
+// NewMutex names a lock by the path of its directory. Keep no data in it.
 func NewMutex(s *Session, path string, opts ...Option) *Mutex {
 	return (*Mutex)(share.NewCohort(session.NewDelayed("zksync", s.inner(), path, opts), queue.KindLock))
 }
 
-// Lock locks m and waits without a bound. If the hold is lost, other processes may lock m, but goroutines of this
-// process cannot lock m until Unlock. [Mutex.Lease] reports the loss.
+// Lock locks m. If the hold is lost, other processes may lock m, but goroutines of this process cannot until
+// Unlock. [Mutex.Lease] reports the loss.
 func (m *Mutex) Lock() { m.cohort().LockDropIn() }
 
-// TryLock locks m if no other contender holds or waits for it, and reports whether it did. It reports false at
+// TryLock locks m if no other contender holds or waits for it, and reports whether it did. It is false at
 // once if m is locked in this process.
 func (m *Mutex) TryLock() bool {
 	_, ok := m.cohort().TryDropIn()
 	return ok
 }
 
-// Unlock unlocks m from any goroutine, like sync.Mutex, and waits like [Lease.Unlock]. If the hold was lost
-// before, it ends the hold locally. It panics if m is not locked through Lock or TryLock.
+// Unlock unlocks m from any goroutine, and waits like [Lease.Unlock]. It panics if m is not locked through
+// Lock or TryLock.
 func (m *Mutex) Unlock() {
 	if !m.cohort().Current().UnlockDropIn() {
 		panic("zksync: unlock of unlocked mutex")
 	}
 }
 
-// Lease is the lease of the current hold in this process, nil without a hold. The methods of a nil Lease panic
-// with ErrMisuse. After Lock it is the caller's own.
+// Lease is the lease of the current hold in this process, or nil. After Lock it is the caller's own.
 func (m *Mutex) Lease() *Lease { return (*Lease)(m.cohort().Current()) }
 
-// LockContext locks m and returns the lease. ctx bounds only the wait: the lease outlives it. If ctx ends, the
-// error says what the call waited for: "2nd in line, held by web-3 pid 4711 for 12s", or that no server has
-// answered for some time.
+// LockContext locks m and returns the lease. ctx bounds only the wait: the lease outlives it. If ctx ends,
+// the error says what the call waited for: "2nd in line, held by web-3 pid 4711 for 12s".
 func (m *Mutex) LockContext(ctx context.Context) (*Lease, error) {
 	return m.lock(ctx, false)
 }
 
-// TryLockContext locks m if no other contender holds or waits for it, and returns the lease, else ErrNotAcquired.
-// It never waits for other holders.
+// TryLockContext locks m if no other contender holds or waits for it, and returns the lease, else
+// ErrNotAcquired.
 func (m *Mutex) TryLockContext(ctx context.Context) (*Lease, error) {
 	return m.tryLock(ctx, false)
 }
@@ -99,8 +95,8 @@ func (m *Mutex) tryLock(ctx context.Context, dropIn bool) (*Lease, error) {
 	return (*Lease)(l), nil
 }
 
-// Do runs f while holding m, and unlocks when f returns or panics. The context of f ends with ctx and with the
-// lease. Do returns f's error; if that is nil and the lease was lost while f ran, it returns ErrLost.
+// Do runs f while holding m, and unlocks when f returns or panics. The context of f ends with ctx and with
+// the lease. Do returns f's error; if that is nil and the lease was lost while f ran, ErrLost.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, l *Lease) error) error {
 	l, err := m.LockContext(ctx)
 	if err != nil {
@@ -109,7 +105,7 @@ func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, l *Lease) er
 	return l.inner().Scope(ctx, func(ctx context.Context) error { return f(ctx, l) })
 }
 
-// Contenders lists the holder and the waiters of m, in order: see the function [Contenders].
+// Contenders is the function [Contenders] of m.
 func (m *Mutex) Contenders(ctx context.Context) ([]Contender, error) {
 	if m.at().Misuse() != nil {
 		return nil, m.wrap("list", m.at().Misuse())

@@ -11,14 +11,12 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Revoke asks a contender, as [Contenders] returns it, to release its lock. Its process hears of that through
-// [Lease.Revoked]; a waiter hears of it when it is granted. A holder may ignore the request. The request is for
-// this one node: it never reaches another contender or a later hold. Further requests have no effect. If the
+// Revoke asks a contender, as [Contenders] returns it, to release its lock: see [Lease.Revoked]. A waiter
+// hears of it when it is granted. The request never reaches another contender or a later hold. If the
 // contender has left, the error is ErrStale.
 //
-// A contender of another library is asked in Curator's way: "__REVOKE__" is written to its node, which
-// InterProcessMutex hears after makeRevocable. The node of the request stays until the contender has left or s
-// ends.
+// A contender of another library is asked as Curator's Revoker does, which an InterProcessMutex hears after
+// makeRevocable.
 func Revoke(ctx context.Context, s *Session, contender Contender) error {
 	v := view(s, contender.Node)
 	en, ok := queue.ParseEntry(path.Base(contender.Node))

@@ -16,12 +16,12 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Summary is what the states of all types have in common. In JSON they have the names that `menagerie ls --json` prints.
+// Summary is what the states of all types have in common, as `menagerie ls --json` prints it.
 type Summary struct {
 	Path    string      `json:"path"`
 	Kind    string      `json:"kind"`    // "lock", "barrier" ...
-	State   string      `json:"state"`   // a word for programs: "free", "held", "waiting" ...
-	Detail  string      `json:"detail"`  // a phrase for people
+	State   string      `json:"state"`   // for programs: "free", "held" ...
+	Detail  string      `json:"detail"`  // for people
 	Entries []Contender `json:"entries"` // holders and waiters, parties, members, in order
 }
 
@@ -33,11 +33,10 @@ func (s Summary) In(state Standing) []Contender {
 // String is "/p: barrier, 1 of 3 have arrived".
 func (s Summary) String() string { return s.Path + ": " + s.Kind + ", " + s.Detail }
 
-// MutexState is the state of a lock. Its Kind is that of the queue, which may also be that of an "rwlock", an "election" or a
-// "semaphore".
+// MutexState is the state of a lock. Its Kind is the queue's: also "rwlock", "election" or "semaphore".
 type MutexState struct{ Summary }
 
-// State reads the holder and the waiters, also those of other libraries. It is a snapshot of one server, which may lag.
+// State reads the holder and the waiters, also those of other libraries.
 func (m *Mutex) State(ctx context.Context) (MutexState, error) {
 	a := m.at()
 	st := MutexState{Summary{Path: a.Path, Kind: layout.Word(layout.Mutex), State: "free", Detail: "nobody holds or waits"}}

@@ -8,14 +8,12 @@ import (
 	"github.com/go-menagerie/menagerie/internal/session"
 )
 
-// Tracer is called when a goroutine begins to acquire a lease, and when the acquisition ends, in that goroutine.
-// Its methods must be safe for concurrent use and return quickly. They must not call [Session.Close], which waits
-// for them: start a goroutine for that. A Tracer that also implements [ReleaseTracer], [LossTracer] or
-// [StateTracer] is called at those events, too.
+// Tracer is called when a goroutine begins to acquire a lease, and when that ends, in that goroutine. Its
+// methods must be safe for concurrent use and quick, and must not call [Session.Close], which waits for them.
+// It may also implement [ReleaseTracer], [LossTracer] and [StateTracer].
 type Tracer interface {
-	// AcquireStart is called before the first request. The context it returns is
-	// used for the rest of the call and reaches AcquireEnd, and the lease's own
-	// context carries its values.
+	// AcquireStart is called before the first request. The context it returns reaches AcquireEnd, and the
+	// lease's context has its values.
 	AcquireStart(ctx context.Context, data AcquireStartData) context.Context
 	// AcquireEnd is called once for every AcquireStart.
 	AcquireEnd(ctx context.Context, data AcquireEndData)
@@ -23,16 +21,13 @@ type Tracer interface {
 
 // ReleaseTracer is an optional part of a [Tracer].
 type ReleaseTracer interface {
-	// Release is called when a holder has released its lease, before the node is
-	// removed: the session repeats that until the servers confirm, so the release
-	// cannot fail. ctx is that of the lease.
+	// Release is called when a holder has released, before the node is removed. ctx is the lease's.
 	Release(ctx context.Context, data ReleaseData)
 }
 
 // LossTracer is an optional part of a [Tracer].
 type LossTracer interface {
-	// Lost is called when a lease ended without a release. ctx is that of
-	// the lease.
+	// Lost is called when a lease ended without a release. ctx is the lease's.
 	Lost(ctx context.Context, data LossData)
 }
 
@@ -42,28 +37,28 @@ type StateTracer interface {
 	StateChange(data StateChangeData)
 }
 
-// AcquireStartData describes an acquisition that begins.
+// AcquireStartData describes an acquisition that begins. Path is the constructor's.
 type AcquireStartData struct {
 	_    struct{}
-	Path string // of the primitive, as given to its constructor
+	Path string
 	Kind Kind
 }
 
 // AcquireEndData describes how an acquisition ended.
 type AcquireEndData struct {
 	_      struct{}
-	Path   string // of the primitive, as given to its constructor
+	Path   string
 	Kind   Kind
 	Err    error         // nil if granted
 	Token  Token         // zero unless granted
 	Waited time.Duration // since AcquireStart
-	Epoch  uint64        // counts the ZooKeeper sessions of the Session, from 1
+	Epoch  uint64        // counts the ZooKeeper sessions, from 1
 }
 
 // ReleaseData describes a lease that was released.
 type ReleaseData struct {
 	_     struct{}
-	Path  string // of the primitive, as given to its constructor
+	Path  string
 	Kind  Kind
 	Token Token
 	Held  time.Duration // since the grant
@@ -73,10 +68,10 @@ type ReleaseData struct {
 // LossData describes a lease that was lost.
 type LossData struct {
 	_     struct{}
-	Path  string // of the primitive, as given to its constructor
+	Path  string
 	Kind  Kind
 	Token Token
-	Held  time.Duration // from the grant to the loss
+	Held  time.Duration // until the loss
 	Err   error         // wraps ErrLost
 	Epoch uint64
 }
@@ -86,7 +81,7 @@ type StateChangeData struct {
 	_       struct{}
 	From    State // 0 for the first change
 	To      State
-	Session int64 // ZooKeeper's id of the session, of the lost one when To is Lost; 0 when there is none
+	Session int64 // of ZooKeeper; the lost one when To is Lost; 0 for none
 	Epoch   uint64
 }
 

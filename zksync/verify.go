@@ -10,13 +10,10 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Verify asks the servers whether token belongs to a current holder of the lock, election or semaphore at path; if
-// not, it returns ErrStale. It is for resources that cannot store tokens. Only [Fence] and [Lease.Guard] protect
-// against a change after the answer, which is the leader's at some instant of the call (a moment older if the
-// session is connected to the leader itself).
-//
-// It does not compare the token's Seq: the servers do not know local hand-overs. If a semaphore had more permits
-// once, a waiting request that would have fitted then counts as a holder.
+// Verify asks the servers whether token belongs to a current holder of the lock, election or semaphore at
+// path; if not, it returns ErrStale. It is for resources that cannot store tokens: only [Fence] and
+// [Lease.Guard] protect against a change after the answer. It does not compare the token's Seq, which the
+// servers do not know.
 func Verify(ctx context.Context, s *Session, path string, token Token) error {
 	v := view(s, path)
 	if token.IsZero() {
