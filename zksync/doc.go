@@ -29,6 +29,8 @@
 // first needed. All processes must give a path the same type, sizes and codec.
 //
 // [Contenders], and State of every type, are snapshots of one server, which may lag: do not decide by them.
+// Other questions, such as the count of a latch, are answered with what the leader of the servers knew at
+// some instant of the call.
 //
 // # Errors
 //
