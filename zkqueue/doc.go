@@ -1,3 +1,3 @@
-// Package zkqueue hands elements from processes that put them to processes that take them, or that receive and
-// acknowledge them: [Queue]. docs/queue.md says when to use something else than ZooKeeper for that, with figures.
+// Package zkqueue hands elements from processes that put them to processes that take them, or that receive
+// and acknowledge them: [Queue]. docs/queue.md has the requests, and says when to use something else.
 package zkqueue

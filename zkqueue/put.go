@@ -12,16 +12,16 @@ import (
 	"github.com/go-menagerie/menagerie/internal/record"
 )
 
-// Put adds v at the end of the queue, exactly once. In a bounded queue it waits for room; waiting calls get room in the order
-// in which they came. After an error v was not put, unless the error satisfies zksync.Ambiguous: then v may be in the queue
-// now or later. It costs one request; in a bounded queue more if others put at the same time, or if there is no room.
+// Put adds v at the end of the queue, exactly once. In a bounded queue it waits for room, in the order of the
+// calls. After an error v was not put, unless the error is zksync.Ambiguous: then v may be in the queue now
+// or later.
 func (q *Queue[T]) Put(ctx context.Context, v T, opts ...PutOption) error {
 	_, err := q.made().put(ctx, "put", v, placeOf(true, opts))
 	return err
 }
 
-// Offer is Put, but returns false if the queue is full, or has no room besides the elements of waiting calls: then v was not
-// put. In a queue without a bound it always returns true, or an error.
+// Offer is Put, but returns false if the queue is full, or has room only for calls that wait: then v was not
+// put.
 func (q *Queue[T]) Offer(ctx context.Context, v T, opts ...PutOption) (bool, error) {
 	return q.made().put(ctx, "offer", v, placeOf(false, opts))
 }
@@ -29,8 +29,8 @@ func (q *Queue[T]) Offer(ctx context.Context, v T, opts ...PutOption) (bool, err
 // PutOption changes where, or when, an element is delivered.
 type PutOption func(*place)
 
-// WithDelay holds the element back until d after the call began, by the clock of the servers' leader.
-// Then it has the place of the moment when it was put. It costs one request more, for the time.
+// WithDelay holds the element back until d after the call began, by the clock of the servers' leader. Then it
+// has the place of its Put.
 func WithDelay(d time.Duration) PutOption { return func(p *place) { p.delay = max(d, 0) } }
 
 // WithPriority sets the element's priority: smaller ones are delivered first. The default is 0.

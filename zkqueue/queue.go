@@ -12,14 +12,12 @@ import (
 )
 
 // Queue is java.util.concurrent's BlockingQueue, DelayQueue and PriorityBlockingQueue for many machines, with
-// acknowledgement. Elements outlive the processes that put them, and restarts of the servers. Use one Queue for
-// each path in a process: it remembers what it has read.
+// acknowledgement. Use one Queue for each path in a process: it remembers what it has read.
 //
 // Smaller priorities go first; elements of equal priority keep the order of their Puts. An element that was
-// received and not acknowledged returns at its place after a Nack, or when its consumer's session has ended. Each
-// element is acknowledged or taken at most once. Values are JSON, unless zksync.WithCodec says otherwise. The
-// Take, Receive or Drain that meets an element which cannot be decoded removes it, and returns an error that names
-// the node.
+// received and not acknowledged returns at its place after a Nack, or when its consumer's session has ended.
+// Each element is acknowledged or taken at most once. The Take, Receive or Drain that meets an element which
+// cannot be decoded removes it.
 type Queue[T any] struct {
 	at       *session.Access
 	raw      *elements.Queue // of encoded values
@@ -37,11 +35,11 @@ type option struct {
 	capacity int
 }
 
-// WithCapacity bounds the number of elements, including those that are delayed or delivered and not yet acknowledged.
-// All processes must give the same number, at least 1. The bound stays exact when a producer crashes.
+// WithCapacity bounds the number of elements, including those that are delayed or delivered and not yet
+// acknowledged. The bound stays exact when a producer crashes.
 func WithCapacity(n int) zksync.Option { return option{session.Misplaced("WithCapacity"), n} }
 
-// New names a queue by a path of its own, which is created when it is first needed.
+// New names a queue by a path of its own.
 func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Queue[T] {
 	own, rest := session.Own[option](opts)
 	at, capacity := session.NewValueAccess("zkqueue", (*session.Session)(s), path, rest), 0
@@ -67,8 +65,7 @@ func (q *Queue[T]) decode(c elements.Content) (T, error) {
 	return codec.Decode[T](q.at.Settings.Codec, c.Data, c.Node)
 }
 
-// Len is the number of elements, including those that are delayed, or delivered and not yet
-// acknowledged, as the leader of the servers knew it at some instant of the call.
+// Len is the number of elements, including those that are delayed, or delivered and not yet acknowledged.
 func (q *Queue[T]) Len(ctx context.Context) (n int, err error) {
 	err = q.made().raw.Run(ctx, "len", func(c *elements.Call) error {
 		n, err = c.Len()

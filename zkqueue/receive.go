@@ -11,11 +11,11 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Delivery is an element that was received. It is for one call of Ack or Nack; until then no other call gets the
-// element, as long as the lease is valid. Goroutines may share it.
+// Delivery is an element that was received, for one Ack or Nack. Until then no other call gets the element,
+// as long as the lease is valid.
 type Delivery[T any] struct {
 	Value T
-	// Attempt is 1 for the first delivery of an element, and one more for each later one.
+	// Attempt is 1 for the first delivery, and one more for each later one.
 	Attempt int
 
 	q       *Queue[T]
@@ -24,13 +24,9 @@ type Delivery[T any] struct {
 	unwatch func() bool // ends the watch for the end of the lease
 }
 
-// Receive delivers the first element to the caller, which acknowledges it when the work is done. Until then the element is
-// in the queue, but no other call gets it. If this process dies, or its session ends in another way, the element comes
-// again, at its old place.
-//
-// It waits like Take, and holds no element after an error, which never satisfies zksync.Ambiguous, except for an element that
-// cannot be decoded. It costs two requests for each element that an earlier listing of the object has shown, and four more for
-// a listing.
+// Receive waits like Take, and delivers the first element to the caller, which acknowledges it when the work
+// is done. If this process dies, or its session ends, the element comes again. After an error it holds no
+// element.
 func (q *Queue[T]) Receive(ctx context.Context) (*Delivery[T], error) {
 	d := &Delivery[T]{q: q.made()}
 	ctx, end := lease.Trace(ctx, q.at, queue.KindLock)
@@ -69,19 +65,18 @@ func (d *Delivery[T]) hold(l *lease.Lease) {
 	d.unwatch = context.AfterFunc(l.Lifetime(), func() { d.q.raw.Drop(d.claim, true) })
 }
 
-// Lease is the lease on the element, with its fencing token: the tokens of later deliveries are greater. It is lost with
-// the session, and then the element comes again. Unlock gives the element back, like Nack.
+// Lease is the lease on the element, with its fencing token: the tokens of later deliveries are greater. When
+// it is lost, the element comes again. Unlock is Nack.
 func (d *Delivery[T]) Lease() *zksync.Lease { return (*zksync.Lease)(d.lease) }
 
 // Ack says that the work is done: the element is removed, and never comes again.
 //
-// If ctx ends, the error satisfies zksync.Ambiguous, unless ctx had ended before the call; the request goes on as long as the
-// session lives. The error is zksync.ErrLost if the lease was lost, or is lost before the servers have confirmed: the element
-// comes again, or has come already, unless the error satisfies zksync.Ambiguous. After Ack or Nack it is zksync.ErrReleased.
+// If ctx ends, the request goes on as long as the session lives. The error is zksync.ErrLost if the lease was
+// lost, or is lost before the servers have confirmed: unless it is also zksync.Ambiguous, the element comes
+// again. After Ack or Nack it is zksync.ErrReleased.
 func (d *Delivery[T]) Ack(ctx context.Context) error { return d.end(ctx, "ack", true) }
 
-// Nack gives the element back: it comes again at its place, with the next Attempt. It fails like
-// Ack; after an error the element comes again, too, at the latest with the end of the session.
+// Nack gives the element back: it comes again at its place, also after an error. It fails like Ack.
 func (d *Delivery[T]) Nack(ctx context.Context) error { return d.end(ctx, "nack", false) }
 
 func (d *Delivery[T]) end(ctx context.Context, op string, ack bool) error {

@@ -9,11 +9,9 @@ import (
 	"github.com/go-menagerie/menagerie/internal/elements"
 )
 
-// Take removes the first element that is neither delayed nor delivered, and returns it. It waits for one, in the order of the
-// calls. If the process fails before it has done its work, the work is lost: Receive is for elements that must not get lost.
-//
-// An error that satisfies zksync.Ambiguous says that the element may be lost: the session ended, or ctx and 50 ms
-// more, while the request that removes it was under way. An element that cannot be decoded is removed.
+// Take waits for an element that is neither delayed nor delivered, in the order of the calls, and removes it.
+// If the process fails before it has done its work, the work is lost: see Receive. An error that is
+// zksync.Ambiguous says that the element may be lost.
 func (q *Queue[T]) Take(ctx context.Context) (v T, err error) {
 	err = q.made().raw.Run(ctx, "take", func(c *elements.Call) error {
 		return q.next(c, func(el elements.Content) error { return q.takeOne(c, el, &v) })
@@ -21,8 +19,7 @@ func (q *Queue[T]) Take(ctx context.Context) (v T, err error) {
 	return v, err
 }
 
-// TryTake is Take if there is an element now. Otherwise it returns false: there was none at some instant of the call.
-// It stands in line only if others were quicker several times, and not while there is no element.
+// TryTake is Take if there is an element now; else it returns false.
 func (q *Queue[T]) TryTake(ctx context.Context) (v T, ok bool, err error) {
 	err = q.made().raw.Run(ctx, "try-take", func(c *elements.Call) error {
 		return q.persist(c, func() error {
@@ -70,8 +67,8 @@ func (q *Queue[T]) take(c *elements.Call, all ...elements.Content) (values []T, 
 	return values, undecodable
 }
 
-// Peek returns the first element that could be taken now, and leaves it there. Another process may take it at any time.
-// An element that cannot be decoded stays.
+// Peek returns the first element that could be taken now, and leaves it there, also one that cannot be
+// decoded.
 func (q *Queue[T]) Peek(ctx context.Context) (v T, ok bool, err error) {
 	err = q.made().raw.Run(ctx, "peek", func(c *elements.Call) error {
 		return q.persist(c, func() error {
@@ -97,9 +94,8 @@ func (q *Queue[T]) Peek(ctx context.Context) (v T, ok bool, err error) {
 // batch is how many elements are read or removed together.
 const batch = 64
 
-// Drain takes up to most elements that are there, in order, and does not wait for more. It returns those that it has
-// taken, also together with an error. It removes up to 64 elements together: what [Queue.Take] says of errors holds for
-// them. An element that cannot be decoded is removed and ends it with an error.
+// Drain takes up to most elements that are there, in order. It returns those that it has taken, also together
+// with an error. It removes up to 64 elements together: what [Queue.Take] says of errors holds for them.
 func (q *Queue[T]) Drain(ctx context.Context, most int) (taken []T, err error) {
 	err = q.made().raw.Run(ctx, "drain", func(c *elements.Call) error {
 		q.raw.Forget() // what it removes is not in the way of the others of this object, but in their view
@@ -144,10 +140,9 @@ func (q *Queue[T]) drain(c *elements.Call, v *elements.View, n int) ([]T, error)
 	return q.take(c, all...)
 }
 
-// All yields the elements in order, including those that are delayed, or delivered and not yet acknowledged, and
-// leaves them there. It shows what was there at some instant of the call, without the elements that are gone when it
-// comes to them. For an element that cannot be decoded it yields the error that names its node, and goes on. Another error
-// ends it.
+// All yields the elements in order, including those that are delayed or delivered, and leaves them there. It
+// shows what was there at some instant of the call, without the elements that are gone when it comes to them.
+// After an element that cannot be decoded it goes on; another error ends it.
 func (q *Queue[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var rest []*elements.Pick
