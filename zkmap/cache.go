@@ -12,11 +12,11 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Cache is a copy of a map in the memory of this process, which follows the map until Close. Load, Len, All and Age
-// make no requests and do not block.
+// Cache is a copy of a map in the memory of this process, which follows the map until Close. Load, Len, All
+// and Age make no requests and do not block.
 //
-// The copy lags a little behind the servers, and need not show what this process has just stored. Without a connection it
-// stays as it is, and Age grows. Values are decoded once and shared: do not change what they point to.
+// The copy lags a little behind the servers, and need not show what this process has just stored. Without a
+// connection it stays as it is, and Age grows. Values are shared: do not change what they point to.
 type Cache[K comparable, V any] struct {
 	m    *Map[K, V]
 	stop context.CancelFunc
@@ -34,9 +34,8 @@ type item[K comparable, V any] struct {
 	v V
 }
 
-// Cached returns a copy of the map. It blocks until everything that is there has been read, or ctx ends; after that ctx
-// does not matter. If an entry cannot be decoded, the error names its node. An entry that cannot be decoded later is
-// left out, and logged. When the session is closed, the copy stays as it is. The requests are those that [Map.Watch] makes.
+// Cached returns a copy of the map. It blocks until everything that is there has been read; after that ctx
+// does not matter. An entry that cannot be decoded is an error here; later it is left out, and logged.
 func (m *Map[K, V]) Cached(ctx context.Context) (*Cache[K, V], error) {
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c := &Cache[K, V]{
@@ -185,9 +184,8 @@ func (c *Cache[K, V]) All() iter.Seq2[K, V] {
 	}
 }
 
-// Age is how old the copy may be. It is 0 while changes are heard of. Without a connection, and while the copy catches up
-// after that, it is the time since the last request that the servers have answered. A silent connection is noticed
-// after half a session timeout.
+// Age is how old the copy may be: 0 while it hears of changes, else the time since the newest answer of the
+// servers. A silent connection is noticed after half a session timeout.
 func (c *Cache[K, V]) Age() time.Duration {
 	c.mu.RLock()
 	behind, since := c.behind, c.since
@@ -202,9 +200,9 @@ func (c *Cache[K, V]) Age() time.Duration {
 	return 0
 }
 
-// Changes is a loop over what changes in the copy. It begins with what is in it, as a Put for each key. If a key changes again
-// before the loop has its change, only the last state comes. The loop ends with Close, or when the session is closed. It makes
-// no requests.
+// Changes is a loop over what changes in the copy. It begins with what is in it, as a Put for each key. If a
+// key changes again before the loop has its change, only the last state comes. The loop ends with Close, also
+// of the session.
 func (c *Cache[K, V]) Changes() iter.Seq[Change[K, V]] {
 	return func(yield func(Change[K, V]) bool) {
 		f := &feed[K, V]{latest: map[string]Change[K, V]{}, come: make(chan struct{}, 1)}
@@ -238,8 +236,8 @@ func (c *Cache[K, V]) Changes() iter.Seq[Change[K, V]] {
 	}
 }
 
-// Close ends the copy, which stays as it is, and the loops over its changes. It waits until nothing is read any more.
-// Further calls have no effect. It returns nil.
+// Close ends the copy, which stays as it is, and the loops over its changes. Further calls have no effect. It
+// returns nil.
 func (c *Cache[K, V]) Close() error {
 	c.stop()
 	<-c.over

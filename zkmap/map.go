@@ -13,11 +13,11 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Map is a map that many processes share. Its methods are those of sync.Map, with a context and an error, and some of
-// java.util.concurrent's ConcurrentMap.
+// Map is a map that many processes share, with the methods of sync.Map and some of java.util.concurrent's
+// ConcurrentMap.
 //
-// The error is zksync.ErrMisuse if a key or a value cannot be encoded or does not fit into a request, and zksync.ErrBroken if
-// nodes of the map were removed externally. If the data of an entry cannot be decoded, the error names its node.
+// The error is zksync.ErrMisuse if a key or a value cannot be encoded or does not fit into a request, and
+// zksync.ErrBroken if nodes of the map were removed externally.
 type Map[K comparable, V any] struct{ keyed[K] }
 
 // keyed is what a map and a set have in common.
@@ -27,9 +27,8 @@ type keyed[K comparable] struct {
 	keys codec.Keys[K]
 }
 
-// New names a map by a path of its own, which is made when the map is first changed. K is a string type, an
-// integer type, or a type with the methods of encoding.TextMarshaler and TextUnmarshaler. Values are JSON, unless
-// zksync.WithCodec says otherwise. All processes must use the same types and the same codec.
+// New names a map by a path of its own. K is a string type, an integer type, or a type with the methods of
+// encoding.TextMarshaler and TextUnmarshaler.
 func New[K comparable, V any](s *zksync.Session, path string, opts ...zksync.Option) *Map[K, V] {
 	return &Map[K, V]{newKeyed[K](session.NewValueAccess("zkmap", (*session.Session)(s), path, opts), layout.Map)}
 }
@@ -75,9 +74,9 @@ func (m *Map[K, V]) decode(found table.Entry) (V, error) {
 	return codec.Decode[V](m.at.Settings.Codec, found.Data, found.Node)
 }
 
-// Load returns the value of a key; ok is false if there is none. It returns what the session's server knows: never older than
-// what this session has seen or written before, but a recent change by another session may be missing. To read the newest
-// value, use Update or LoadOrStore.
+// Load returns the value of a key; ok is false if there is none. It is never older than what this session has
+// seen or written before, but a recent change by another session may be missing. Update and LoadOrStore read
+// the newest value.
 func (m *Map[K, V]) Load(ctx context.Context, k K) (v V, ok bool, err error) {
 	err = m.made().t.Of(ctx, "load", table.FromHere, m.key(k), func(p *table.Place) error {
 		found, err := p.Get()
@@ -91,7 +90,7 @@ func (m *Map[K, V]) Load(ctx context.Context, k K) (v V, ok bool, err error) {
 	return v, ok, err
 }
 
-// Store sets the value of a key, whatever there is. A new key costs one request more.
+// Store sets the value of a key.
 func (m *Map[K, V]) Store(ctx context.Context, k K, v V) error {
 	return m.made().t.Of(ctx, "store", table.ToExist, m.key(k), func(p *table.Place) error {
 		data, err := m.encode(p, v)
@@ -158,7 +157,7 @@ func (m *Map[K, V]) CompareAndSwap(ctx context.Context, k K, old, new V) (swappe
 	})
 }
 
-// CompareAndDelete removes a key if its value is old, and reports whether it did: see [Map.CompareAndSwap].
+// CompareAndDelete removes a key if its value is old, like [Map.CompareAndSwap].
 func (m *Map[K, V]) CompareAndDelete(ctx context.Context, k K, old V) (deleted bool, err error) {
 	return m.made().compareAnd(ctx, "compare-and-delete", k, old, func(*table.Place) (table.Decision, error) { return table.Decision{Do: table.Drop}, nil })
 }
@@ -179,10 +178,9 @@ func (m *Map[K, V]) compareAnd(ctx context.Context, op string, k K, old V, then 
 	return equal && err == nil, err
 }
 
-// Update sets the value of a key to what f returns for the present one, and returns that; ok is false if there is none. If f
-// returns keep false, the key is removed, and Update returns the zero value. f may run again, if the key was changed
-// meanwhile, or in the next session. An error of f ends the call, and nothing is written. f is given what was there at an
-// instant of the call: that needs one request more.
+// Update sets the value of a key to what f returns for the present one, and returns that; ok is false if
+// there is none. If f returns keep false, the key is removed. f may run again if the key was changed
+// meanwhile, or in the next session. An error of f ends the call, and nothing is written.
 func (m *Map[K, V]) Update(ctx context.Context, k K, f func(old V, ok bool) (new V, keep bool, err error)) (V, error) {
 	var result, none V
 	var failed error // of f

@@ -6,18 +6,16 @@ import (
 	"github.com/go-menagerie/menagerie/internal/table"
 )
 
-// Len is the number of keys. It counts bucket by bucket, so keys that come or go meanwhile may be counted or not. It costs
-// two requests, and one for each bucket, of which there are at most 256, and not more than there were keys.
+// Len is the number of keys. Keys that come or go meanwhile may be counted or not.
 func (m *Map[K, V]) Len(ctx context.Context) (int, error) { return m.made().t.Len(ctx) }
 
-// Clear removes all keys that are there when it begins. It is not one change: it removes at most 500 keys, all of one bucket, in
-// one transaction. If it fails, some of the keys may be removed.
+// Clear removes all keys that are there when it begins, at most 500 in one transaction. If it fails, some may
+// be removed.
 func (m *Map[K, V]) Clear(ctx context.Context) error { return m.made().t.Clear(ctx) }
 
-// Range calls f for each key, in no order, until f returns false. A key that is there during the whole call is passed
-// once, with the value that it had at some moment of the call; a key that comes or goes meanwhile may be passed or
-// not. f may change the map. If a key or a value cannot be decoded, Range ends with an error that names the node.
-// It costs two requests, one for each bucket, and one for each key.
+// Range calls f for each key, in no order, until f returns false. A key that is there during the whole call
+// is passed once, with the value that it had at some moment of the call; others may be passed or not. f may
+// change the map. A key or a value that cannot be decoded ends it.
 func (m *Map[K, V]) Range(ctx context.Context, f func(k K, v V) bool) error {
 	return m.made().t.Each(ctx, "range", true, func(key string, found table.Entry) error {
 		k, err := m.decodeKey(key, found.Node)

@@ -11,7 +11,7 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Set is a set that many processes share: a map whose keys have no values. See [Map] for keys and errors.
+// Set is a set that many processes share: a [Map] whose keys have no values.
 type Set[K comparable] struct{ keyed[K] }
 
 // NewSet names a set by a path of its own: see [New]. It takes no codec.
@@ -45,7 +45,7 @@ func (s *Set[K]) Remove(ctx context.Context, k K) (removed bool, err error) {
 	return removed, err
 }
 
-// Contains reports whether a key is there, as far as the session's server knows: see [Map.Load].
+// Contains reports whether a key is there: see [Map.Load].
 func (s *Set[K]) Contains(ctx context.Context, k K) (there bool, err error) {
 	err = s.made().t.Of(ctx, "contains", table.FromHere, s.key(k), func(p *table.Place) error {
 		found, err := p.Get()
@@ -55,15 +55,13 @@ func (s *Set[K]) Contains(ctx context.Context, k K) (there bool, err error) {
 	return there, err
 }
 
-// Len is the number of keys: see [Map.Len].
+// Len is [Map.Len].
 func (s *Set[K]) Len(ctx context.Context) (int, error) { return s.made().t.Len(ctx) }
 
-// Clear removes all keys that are there when it begins: see [Map.Clear].
+// Clear is [Map.Clear].
 func (s *Set[K]) Clear(ctx context.Context) error { return s.made().t.Clear(ctx) }
 
-// All is a loop over the keys, in no order. A key that is there during the whole loop comes once; a key that comes or goes
-// meanwhile may be left out. An error ends the loop, and comes last. The body of the loop may change the set. It costs
-// two requests, and one for each bucket.
+// All is a loop over the keys, in no order: see [Map.Range]. An error ends the loop, and comes last.
 func (s *Set[K]) All(ctx context.Context) iter.Seq2[K, error] {
 	return func(yield func(K, error) bool) {
 		err := s.made().t.Each(ctx, "all", false, func(key string, found table.Entry) error {

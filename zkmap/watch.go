@@ -11,7 +11,7 @@ import (
 type Kind int
 
 const (
-	// Put is a key that was there at the beginning, or a key that has got a value.
+	// Put is a key that was there at the beginning, or that has got a value.
 	Put Kind = iota + 1
 	// Removed is a key that is gone.
 	Removed
@@ -24,14 +24,11 @@ type Change[K comparable, V any] struct {
 	Value V
 }
 
-// Watch is a loop over the changes of the map. It begins with the present entries, as a Put for each key. Applied
-// in order, the changes give the state on the servers, through disconnects and lost sessions. If a key changes
-// again before its change was read, only its last state comes. Changes of different keys may come in another
-// order.
+// Watch is a loop over the changes of the map. It begins with the present entries, as a Put for each key.
+// Applied in order, the changes give the state on the servers, through disconnects and lost sessions. If a
+// key changes again before its change was read, only its last state comes.
 //
-// The loop ends with ctx, whose error comes last. For an entry that cannot be decoded it yields an error that
-// names the node, and goes on. Each key costs a request at the beginning and after a lost connection, each change
-// one, each removal two; twice that before server 3.6.
+// The loop ends with ctx, whose error comes last. After an entry that cannot be decoded it goes on.
 func (m *Map[K, V]) Watch(ctx context.Context) iter.Seq2[Change[K, V], error] {
 	return func(yield func(Change[K, V], error) bool) {
 		for ev, err := range m.made().t.Follow(ctx, "watch") {
