@@ -19,14 +19,14 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Assign divides items among the members of the group that call it, and runs f for those of this member, each in a
-// goroutine and under a lease of its own, until ctx ends; then it returns nil. docs/group.md has the rules and the requests.
+// Assign divides items among the members of the group that call it, and runs f for those of this member, each
+// in a goroutine and under a lease of its own, until ctx ends; then it returns nil.
 //
-// f's context ends with ctx, when the item is to move, and when the lease is lost (cause zksync.ErrLost). An item is done
-// if f returns nil; after an error it is tried again. [Stop] ends Assign.
+// f's context ends with ctx, when the item is to move, and when the lease is lost (cause zksync.ErrLost). An
+// item is done if f returns nil; after an error it is tried again. [Stop] ends Assign.
 //
-// Duplicate items are zksync.ErrMisuse, and so is m if it is of another group or in an Assign already. If it is
-// unknown whether a done item is recorded, the error is zksync.Ambiguous.
+// Duplicate items are zksync.ErrMisuse, and so is m if it is of another group or in an Assign already. If it
+// is unknown whether a done item is recorded, the error is zksync.Ambiguous.
 func (g *Group) Assign(ctx context.Context, m *Membership, items []string, f func(ctx context.Context, item string, l *zksync.Lease) error, opts ...AssignOption) error {
 	a, err := g.checked().newAssignment(m, items, f, opts)
 	if err == nil {

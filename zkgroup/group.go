@@ -33,8 +33,7 @@ type terms struct {
 	Hash string `json:"hash"`
 }
 
-// New names a group by a path of its own, which is made when the first member joins. All members must name the same
-// path. Its options are WithACL and WithName.
+// New names a group by a path of its own. Its options are WithACL and WithName.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Group {
 	at := session.NewAccess("zkgroup", (*session.Session)(s), path, opts).Without(session.OfHolds...)
 	g := &Group{at: at, opts: opts}
@@ -125,18 +124,16 @@ func (g *Group) exists(ctx context.Context, e *zkconn.Epoch) (bool, error) {
 
 // Member is a process of a group.
 type Member struct {
-	// ID names the member. No two living members of a group have the same one. Escaped as in a URL's path it has at most 200 bytes.
+	// ID names the member, for example by its host. No two living members of a group have the same one.
+	// Escaped as in a URL's path it has at most 200 bytes.
 	ID string
-	// Data describe the member, for example its address. All watchers keep them in memory.
+	// Data describe the member. All watchers keep them in memory.
 	Data []byte
 }
 
 func byID(a, b Member) int { return strings.Compare(a.ID, b.ID) }
 
-// Members lists the members, sorted by their IDs. It makes nothing. The list is what the leader of the servers knew at some
-// instant of the call; the data of a member may be newer.
-//
-// It costs two requests, and one for each member; the first use of an object costs two more.
+// Members lists the members, sorted by their IDs. The data of a member may be newer than the list.
 func (g *Group) Members(ctx context.Context) (all []Member, err error) {
 	err = g.checked().at.Run(ctx, "members", func(ctx context.Context, e *zkconn.Epoch) error {
 		all = nil

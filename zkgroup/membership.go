@@ -22,10 +22,9 @@ type Membership struct {
 	p  *presence.Presence
 }
 
-// Join makes this process a member, until Leave or Close. If the ZooKeeper session ends, the process joins again with
-// its last data. If another session has a member with this ID, Join waits for its end, for
-// at most one and a half session timeouts; then the error is zksync.ErrMisuse and zksync.ErrNotAcquired. It costs two
-// requests.
+// Join makes this process a member, until Leave or Close. If the ZooKeeper session ends, the process joins
+// again with its last data. If another session has a member with this ID, Join waits for its end, for at most
+// one and a half session timeouts; then the error is zksync.ErrMisuse and zksync.ErrNotAcquired.
 func (g *Group) Join(ctx context.Context, me Member) (*Membership, error) {
 	m, err := g.checked().join(ctx, me)
 	return m, g.at.Named("join", err)
@@ -108,14 +107,13 @@ func (m *Membership) enter(ctx context.Context, e *zkconn.Epoch, data []byte) er
 // ID is the member's ID.
 func (m *Membership) ID() string { return m.id }
 
-// Lost is closed when the process stops being a member, as far as it knows: its session has ended or can no longer be proved
-// alive, the member's node was removed, or Leave or Close was called. That is before other processes can see it leave. When the
-// process has joined again, Lost returns another channel.
+// Lost is closed when the process stops being a member, as far as it knows, before other processes can see it
+// leave. When the process has joined again, Lost returns another channel.
 func (m *Membership) Lost() <-chan struct{} { return m.p.Lost() }
 
-// SetData changes the data of the member. Concurrent calls take effect one after the other. After an error the data may
-// be set now or in the next session: the error satisfies zksync.Ambiguous. After Leave it is zksync.ErrReleased. It
-// costs two requests: the change, and a new watch.
+// SetData changes the data of the member. Concurrent calls take effect one after the other. After an error
+// that is zksync.Ambiguous the data may be set now or in the next session. After Leave it is
+// zksync.ErrReleased.
 func (m *Membership) SetData(ctx context.Context, data []byte) error {
 	err := m.g.fits(m.id, data)
 	if err == nil {
@@ -125,9 +123,8 @@ func (m *Membership) SetData(ctx context.Context, data []byte) error {
 	return m.g.at.Named("set-data", err)
 }
 
-// Leave ends the membership. If ctx ends first, the member's node is removed as soon as the connection allows, also if the
-// servers refuse that at first. Without a living session there is no node, and Leave does not wait. Another call
-// does the same. It costs one request.
+// Leave ends the membership. If ctx ends first, the node is removed later. Without a living session Leave
+// does not wait. Another call does the same.
 func (m *Membership) Leave(ctx context.Context) error {
 	return m.g.at.Named("leave", m.p.Leave(ctx))
 }

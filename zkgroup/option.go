@@ -3,20 +3,20 @@ package zkgroup
 // AssignOption is an option of [Group.Assign].
 type AssignOption func(*assignment)
 
-// WithItemErrors calls f for each run of an item that has failed at this member. The attempts of an item count from 1, and go
-// on when it moves. f runs in the goroutine of the item, before the next attempt; several may run at one time.
+// WithItemErrors calls f for each run of an item that has failed at this member, in the goroutine of the
+// item. The attempts of an item count from 1, and go on when it moves.
 func WithItemErrors(f func(item string, attempt int, err error)) AssignOption {
 	return func(a *assignment) { a.onError = f }
 }
 
-// WithShare calls f with the items of this member, in the order of its list: when they are divided for the first time, and
-// after each change. An item that has just moved here may still wait for the lease, and an item may be done. f must not block.
+// WithShare calls f with the items of this member when they are divided, and after each change. An item that
+// has just moved here may still wait for the lease. f must not block.
 func WithShare(f func(items []string)) AssignOption {
 	return func(a *assignment) { a.onShare = f }
 }
 
-// Stop makes an error that ends the Assign whose function returns it. Assign then returns err, which may be nil, once
-// all other runs here have ended. The item is not done. Other members continue.
+// Stop makes an error that ends the Assign whose function returns it. Assign then returns err, which may be
+// nil, once all other runs here have ended. The item is not done. Other members continue.
 func Stop(err error) error { return &stopped{err} }
 
 // stopped is the error of Stop.

@@ -16,7 +16,7 @@ type State struct {
 	Members int64 `json:"count"`
 }
 
-// State reads the members, sorted by the names of their nodes.
+// State reads the members.
 func (g *Group) State(ctx context.Context) (State, error) {
 	return look.State(ctx, g.checked().at, layout.Group, func(r *look.Reader) State {
 		members := r.Node(g.members())

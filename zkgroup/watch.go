@@ -13,16 +13,14 @@ import (
 
 // View is the group after a change. All lists are sorted by ID.
 type View struct {
-	// Members are all members.
 	Members []Member
-	// Joined, Left and Updated have changed since the view before. A member that has left and joined again, for
-	// example in its next session, may be in Left and in Joined. Left has the last data of its members.
+	// Joined, Left and Updated have changed since the view before. A member that has left and joined again
+	// may be in Left and in Joined. Left has the last data.
 	Joined, Left, Updated []Member
 }
 
-// Watch is a loop over the states of the group: the present one, with all members in Joined, and then one after every
-// change. It may combine changes. Applied in order, the changes give the members on the servers. The body may use the
-// group, and keep the views. docs/group.md has the requests.
+// Watch is a loop over the states of the group: the present one, with all members in Joined, and then one
+// after every change. It may combine changes. Applied in order, they give the members on the servers.
 func (g *Group) Watch(ctx context.Context) iter.Seq2[View, error] {
 	return func(yield func(View, error) bool) {
 		err := g.checked().at.Run(ctx, "watch", func(ctx context.Context, e *zkconn.Epoch) error {
