@@ -20,27 +20,27 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Func is what a job does. Its context ends with Run's context and with the lease (cause zksync.ErrLost): from then on
-// another process may run the tick again. An error or a panic is recorded, logged and passed to the next tick; the tick
-// does not run again. A panic then ends the process.
+// Func is what a job does. Its context ends with Run's context and with the lease (cause zksync.ErrLost):
+// from then on another process may run the tick again. An error or a panic is recorded, logged and passed to
+// the next tick; the tick does not run again. A panic then ends the process.
 type Func func(ctx context.Context, t Tick) error
 
 // Tick is one run of a job.
 type Tick struct {
 	Name      string       // of the job
 	Scheduled time.Time    // by the schedule, in the time zone of the job; it identifies the tick
-	Token     zksync.Token // a fencing token, greater than those of all earlier runs of this job; Seq counts the runs under one lease
-	Missed    int          // how many ticks between the last run and this one did not run
-	LastErr   string       // the error of the run before this one; empty if it succeeded
+	Token     zksync.Token // fencing token, greater than those of all earlier runs of this job
+	Missed    int          // ticks since the last run that did not run
+	LastErr   string       // of the run before; empty if it succeeded
 }
 
 // Record describes the last run of a job.
 type Record struct {
-	Scheduled time.Time    // which tick it was
-	Started   time.Time    // when the run began
+	Scheduled time.Time // of the tick
+	Started   time.Time
 	Ended     time.Time    // zero if it still runs, or was not finished
 	Owner     zksync.Owner // the process
-	Err       string       // the error of the run; empty if it succeeded, or has not ended
+	Err       string       // empty if it succeeded, or has not ended
 }
 
 // Cron is the schedule of one process. All Crons with the same path are one.
@@ -77,9 +77,9 @@ func (c *Cron) made() *Cron {
 // local is the node below which the jobs are, as the user knows it.
 func (c *Cron) local() string { return c.at.Path + "/" + layout.Cron }
 
-// Every registers a job with a tick at each multiple of d since the Unix epoch, in UTC, so that all processes have the
-// same ticks. d is at least a millisecond. The name becomes the name of a node: not empty, without a slash. Every
-// affects later calls of Run, which report what is wrong.
+// Every registers a job with a tick at each multiple of d, at least a millisecond, since the Unix epoch. The
+// name is the name of a node: not empty, without a slash. It affects later calls of Run, which report what is
+// wrong.
 func (c *Cron) Every(name string, d time.Duration, f Func, opts ...JobOption) {
 	c.made().register(name, f, opts, func(j *job) {
 		switch {
@@ -92,8 +92,8 @@ func (c *Cron) Every(name string, d time.Duration, f Func, opts ...JobOption) {
 	})
 }
 
-// At is [Cron.Every] with the ticks of a spec in five fields: minute, hour, day of the month, month, day of the week, as
-// in crontab. With a prefix such as "CRON_TZ=Europe/Berlin " the spec is in that time zone; see also [WithLocation].
+// At is [Cron.Every] with the ticks of a crontab spec: minute, hour, day of the month, month, day of the
+// week. A prefix such as "CRON_TZ=Europe/Berlin ", or [WithLocation], names a time zone.
 func (c *Cron) At(name, spec string, f Func, opts ...JobOption) {
 	c.made().register(name, f, opts, func(j *job) {
 		s, text, zone, err := parse(spec, j.zone)
@@ -106,12 +106,12 @@ func (c *Cron) At(name, spec string, f Func, opts ...JobOption) {
 
 // Run waits for the lease of each job, and runs the ticks of the jobs whose lease it has.
 //
-// When ctx ends, or an error is permanent, it ends the contexts of all running functions, waits until they have returned,
-// records the ticks that have succeeded, and gives up all leases. If the session is lost, the contexts end, and Run waits for the
-// leases again.
+// When ctx ends, or an error is permanent, it ends the contexts of all running functions, waits until they
+// have returned, records the ticks that have succeeded, and gives up all leases. If the session is lost, the
+// contexts end, and Run waits for the leases again.
 //
-// If other processes have a job with another schedule or other options, Run logs that and waits with that job until they have
-// stopped; with [WithRevision] it does not wait. A job that was registered wrongly is zksync.ErrMisuse.
+// If other processes have a job with another schedule or other options, Run logs that and waits with that job
+// until they have stopped; with [WithRevision] it does not wait.
 func (c *Cron) Run(ctx context.Context) error {
 	c.made().mu.Lock()
 	jobs, bad := c.jobs[:len(c.jobs):len(c.jobs)], c.bad
@@ -141,9 +141,9 @@ func (c *Cron) Run(ctx context.Context) error {
 	return c.at.Named("run", err)
 }
 
-// Last returns the record of the last run of a job, in whichever process; that run may not have ended. It is zero if no tick of
-// the job has run yet. If no process has ever run a job of this name, the error is zksync.ErrNotFound. All times are in UTC. It
-// makes nothing, and costs two requests.
+// Last returns the record of the last run of a job, in whichever process; that run may not have ended. It is
+// zero if no tick has run yet. If no process has ever run a job of this name, the error is
+// zksync.ErrNotFound. All times are in UTC.
 func (c *Cron) Last(ctx context.Context, name string) (Record, error) {
 	var r run
 	err := checkName(name)

@@ -58,24 +58,24 @@ func (c *Cron) register(name string, f Func, opts []JobOption, set func(*job)) {
 	c.jobs, c.bad = append(c.jobs, j), cmp.Or(c.bad, j.bad)
 }
 
-// JobOption changes a default of one job. All processes must give the same ones: see [Cron.Run].
+// JobOption changes a default of one job. All processes must give the same ones.
 type JobOption func(*job)
 
 // Missed says what happens to the ticks that could not begin in time.
 type Missed string
 
 const (
-	// RunOnce runs the latest of the ticks that are due, however late, and leaves out the ones before it. It is the default.
+	// RunOnce, the default, runs the latest of the ticks that are due, however late, and leaves out the ones
+	// before it.
 	RunOnce Missed = "run once"
-	// Skip is RunOnce, but leaves out the latest tick, too, if two session timeouts have passed since its time. The lease of a
-	// dead process ends before that.
+	// Skip is RunOnce, but leaves out the latest tick, too, if two session timeouts have passed since its
+	// time.
 	Skip Missed = "skip"
-	// RunAll runs all ticks that are due, in order, however many there are.
+	// RunAll runs all ticks that are due, in order.
 	RunAll Missed = "run all"
 )
 
-// WithMissed sets what happens to ticks that could not begin in time. The default is [RunOnce]. A tick that was begun and not
-// ended is another matter: see [WithAtMostOnce].
+// WithMissed sets what happens to ticks that could not begin in time. The default is [RunOnce].
 func WithMissed(m Missed) JobOption {
 	return func(j *job) {
 		if m != RunOnce && m != Skip && m != RunAll {
@@ -85,13 +85,13 @@ func WithMissed(m Missed) JobOption {
 	}
 }
 
-// WithAtMostOnce does not retry a tick whose process died or lost its lease while running it. The tick's record then has
-// the start, an error, and no end. The default is to run the tick again.
+// WithAtMostOnce does not retry a tick whose process died or lost its lease while running it. Its record then
+// has the start, an error, and no end.
 func WithAtMostOnce() JobOption { return func(j *job) { j.wants.AtMostOnce = true } }
 
-// WithRevision numbers a schedule, from 1 on; the default is 0. The schedule with the greatest number is in force at
-// once: the other processes leave the job, and log that. The job does not return to a smaller number. Schedules that
-// differ and have the same number wait for each other: see [Cron.Run].
+// WithRevision numbers a schedule, from 1 on; the default is 0. The schedule with the greatest number is in
+// force at once: the other processes leave the job. Schedules that differ and have the same number wait for
+// each other.
 func WithRevision(n int) JobOption {
 	return func(j *job) {
 		if n < 0 {
@@ -101,8 +101,8 @@ func WithRevision(n int) JobOption {
 	}
 }
 
-// WithLocation sets the time zone of a spec. The default is UTC. All processes must give a zone of the same name. time.Local
-// is a misuse, because it differs from machine to machine: use time.LoadLocation. So is WithLocation for [Cron.Every].
+// WithLocation sets the time zone of a spec, by the same name in all processes. The default is UTC.
+// time.Local, which differs from machine to machine, is zksync.ErrMisuse.
 func WithLocation(loc *time.Location) JobOption {
 	return func(j *job) {
 		if loc == nil || loc == time.Local {
