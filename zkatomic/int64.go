@@ -11,14 +11,13 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Int64 is sync/atomic's Int64 for many machines. It is 0 at first. It is safe for use by many goroutines.
+// Int64 is sync/atomic's Int64 for many machines. It is 0 at first.
 //
-// A change is made once, also if its answer was lost. It costs one request; calls of one object that come meanwhile share
-// the next one. After a change by another process, the first one of an object costs two more, unless it is a Store. Each call
-// ends, however busy others are: a process that is refused twice queues.
+// A change is made once, also if its answer was lost. Calls of one object that come while a request is under
+// way share the next one. Each call ends, however busy others are: a process that is refused twice queues.
 type Int64 struct{ cell *cell.Cell }
 
-// NewInt64 names a number by a path of its own, which is created when it is first changed.
+// NewInt64 names a number by a path of its own.
 func NewInt64(s *zksync.Session, path string, opts ...zksync.Option) *Int64 {
 	at := session.NewAccess("zkatomic", (*session.Session)(s), path, opts).Without(session.OfHolds...)
 	return &Int64{cell.New(at, layout.Int64, false)}
@@ -32,8 +31,8 @@ func (n *Int64) made() *Int64 {
 	return n
 }
 
-// Load returns the number, as the server of this session knows it: never older than what this object has
-// read or written before, but perhaps without the newest changes of other processes. Add of 0 returns the newest.
+// Load returns the number: never older than what this object has read or written before, but perhaps without
+// the newest changes of other processes. Add of 0 returns the newest.
 func (n *Int64) Load(ctx context.Context) (int64, error) {
 	now, err := n.made().cell.Load(ctx, "load")
 	if err != nil {
@@ -61,8 +60,7 @@ func (n *Int64) CompareAndSwap(ctx context.Context, old, new int64) (swapped boo
 	return err == nil && was == old, err
 }
 
-// Add adds delta to the number, and returns the sum, which wraps around as sums of int64 do. Each Add has a result of
-// its own.
+// Add adds delta and returns the sum, which wraps around. Each Add has a result of its own.
 func (n *Int64) Add(ctx context.Context, delta int64) (new int64, err error) {
 	old, err := compute(ctx, n.made().cell, "add", nil, func(now int64) (int64, bool) { return now + delta, true })
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 
 // Sequence gives numbers, each once: 1, 2, 3 and so on.
 //
-// A Next that begins after another Next of the same object has returned has a greater number; with blocks of 1, the
-// default, also if the other was in another process. Numbers are lost when a process ends before it has used up its block,
-// and when a Next fails because its context or its ZooKeeper session ended.
+// A Next that begins after another Next of the same object has returned has a greater number; with blocks of
+// 1, the default, also if the other was in another process. Numbers are lost with a process that has not used
+// up its block, and with a Next that fails.
 type Sequence struct {
 	cell  *cell.Cell
 	block int64
@@ -31,13 +31,13 @@ type sequenceOption struct {
 	set func(*Sequence)
 }
 
-// WithBlock makes a Sequence reserve n numbers with each request. The next n-1 calls of Next then cost no request. The
-// default is 1. Objects with different blocks may use the same path.
+// WithBlock makes a Sequence reserve n numbers with each request. The default is 1. Objects with different
+// blocks may use the same path.
 func WithBlock(n int64) zksync.Option {
 	return sequenceOption{session.Misplaced("WithBlock"), func(s *Sequence) { s.block = n }}
 }
 
-// NewSequence names a sequence by a path of its own, which is created when it is first used.
+// NewSequence names a sequence by a path of its own.
 func NewSequence(s *zksync.Session, path string, opts ...zksync.Option) *Sequence {
 	own, rest := session.Own[sequenceOption](opts)
 	at := session.NewAccess("zkatomic", (*session.Session)(s), path, rest).Without(session.OfHolds...)
@@ -61,7 +61,7 @@ func (q *Sequence) made() *Sequence {
 	return q
 }
 
-// Next returns the next number. It costs one request for each block: see [Int64].
+// Next returns the next number.
 func (q *Sequence) Next(ctx context.Context) (int64, error) {
 	at := q.made().cell.At
 	if at.Misuse() == nil && ctx.Err() == nil && !at.Closing() {

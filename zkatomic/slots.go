@@ -19,13 +19,8 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Slots gives small integers from 0 on, each to one holder at a time: numbers of workers, of ports, of partitions. It is
-// safe for use by many goroutines, and each Acquire gets a slot of its own.
-//
-// Below the base node there are a queue, and a directory with an ephemeral node for each slot that is taken. The first in the
-// queue looks for the least free slot. One transaction takes that and leaves the queue. So no other call takes
-// a slot between the look and the transaction, and the servers refuse the transaction if its maker is not the first in
-// the queue any more.
+// Slots gives small integers from 0 on, each to one holder at a time: numbers of workers, of ports, of
+// partitions. Each Acquire gets a slot of its own.
 type Slots struct {
 	n     int
 	g     *share.Unshared // its queue is for calls that look for a slot
@@ -38,8 +33,7 @@ type slotTerms struct {
 	Slots int `json:"slots"`
 }
 
-// NewSlots names n slots by a path of their own, which is created when it is first needed. All processes must give
-// the same n.
+// NewSlots names n slots by a path of their own.
 func NewSlots(s *zksync.Session, path string, n int, opts ...zksync.Option) *Slots {
 	at := session.NewAccess("zkatomic", (*session.Session)(s), path, opts).Without("WithHandover", "WithLinger")
 	if n < 1 {
@@ -72,9 +66,9 @@ func (x *Slots) check(t slotTerms) error {
 	return nil
 }
 
-// Acquire takes the least free slot, and returns it with the lease under which it is held. It waits until a slot is free;
-// waiting calls get one in order. The slot is free again when the lease is released, or lost with its session. The lease's
-// token is greater than all earlier ones of the slot. It costs three requests if a slot is free and no call waits.
+// Acquire waits until a slot is free, in the order of the calls, and returns the least one with its lease.
+// The slot is free again when the lease is released, or lost with its session. The lease's token is greater
+// than all earlier ones of the slot.
 func (x *Slots) Acquire(ctx context.Context) (slot int, l *zksync.Lease, err error) {
 	got, err := x.made().g.Get(ctx, false, func(ctx context.Context, _ func(*queue.Ticket)) (t *queue.Ticket, err error) {
 		t, slot, err = x.obtain(ctx)

@@ -73,7 +73,7 @@ type SlotsState struct {
 	Slots int64 `json:"total"`
 }
 
-// State reads which slots are taken. It shows the number that is on the servers, also if that is another one.
+// State reads which slots are taken.
 func (x *Slots) State(ctx context.Context) (SlotsState, error) {
 	return look.State(ctx, x.made().g.At(), layout.Slots, func(r *look.Reader) SlotsState {
 		total := max(0, int64(look.Data(r, r.Node(x.terms.Base), slotTerms{x.n}).Slots))

@@ -16,14 +16,11 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Value is sync/atomic's Value for many machines: a value of type T, or none. It is safe for use by many goroutines. Changes
-// cost and end like those of [Int64].
-//
-// Values are JSON, unless zksync.WithCodec says otherwise. A value on the servers that cannot be decoded is an error that
-// names its node; Store, Swap and Delete replace it all the same.
+// Value is sync/atomic's Value for many machines: a value of type T, or none. Changes are made and end like
+// those of [Int64]. Store, Swap and Delete replace a value that cannot be decoded, too.
 type Value[T any] struct{ cell *cell.Cell }
 
-// NewValue names a value by a path of its own, which is created when it is first changed or watched.
+// NewValue names a value by a path of its own.
 func NewValue[T any](s *zksync.Session, path string, opts ...zksync.Option) *Value[T] {
 	return &Value[T]{cell.New(session.NewValueAccess("zkatomic", (*session.Session)(s), path, opts), layout.Value, true)}
 }
@@ -36,7 +33,7 @@ func (v *Value[T]) made() *Value[T] {
 	return v
 }
 
-// Load returns the value, as the server of this session knows it; ok is false if there is none. See [Int64.Load].
+// Load returns the value, like [Int64.Load]; ok is false if there is none.
 func (v *Value[T]) Load(ctx context.Context) (value T, ok bool, err error) {
 	now, err := v.made().cell.Load(ctx, "load")
 	if err == nil {
@@ -75,8 +72,8 @@ func (v *Value[T]) Delete(ctx context.Context) error {
 	return err
 }
 
-// CompareAndSwap sets the value to new if it is old, and reports whether it was. It compares the encoded bytes. No value is
-// equal to none.
+// CompareAndSwap sets the value to new if it is old, and reports whether it was. It compares the encoded
+// bytes.
 func (v *Value[T]) CompareAndSwap(ctx context.Context, old, new T) (swapped bool, err error) {
 	const op = "compare-and-swap"
 	expected, err := v.made().encode(op, old)
@@ -92,10 +89,9 @@ func (v *Value[T]) CompareAndSwap(ctx context.Context, old, new T) (swapped bool
 	return err == nil && equal(was), err
 }
 
-// Update sets the value to what f returns for the present one, and returns that. If the value changes meanwhile, f runs
-// again, so it should have no effects of its own; an f that takes more than a second may run many times while others change
-// the value often. An error of f ends the call, and nothing is written. If f returns the value that there is, nothing is
-// written, and no Watch is woken.
+// Update sets the value to what f returns for the present one, and returns that. If the value changes
+// meanwhile, f runs again, so it should have no effects of its own. If f fails, or returns the value that
+// there is, nothing is written.
 func (v *Value[T]) Update(ctx context.Context, f func(old T, ok bool) (T, error)) (T, error) {
 	u := &update[T]{v: v.made(), f: f}
 	err := v.cell.At.Run(ctx, "update", func(ctx context.Context, e *zkconn.Epoch) error { return v.cell.Change(ctx, e, u) })

@@ -13,19 +13,17 @@ import (
 // Snapshot is a value at one time.
 type Snapshot[T any] struct {
 	Value T
-	OK    bool // false if there is no value
-	// Version counts the changes of the value.
+	OK    bool // false without a value
+	// Version counts the changes.
 	Version int64
 	// Skipped is how many changes before this one the loop has left out.
 	Skipped int
 }
 
-// Watch is a loop over the present value, and then every later one, through disconnects and new sessions. If changes follow
-// each other quickly, the loop leaves some out, and the next snapshot says how many. It never goes back, and it comes to the
-// latest value. The loop ends with ctx, whose error comes last.
-//
-// A value that cannot be decoded is an error that names the node; the loop goes on after that. If the nodes are removed
-// externally, there is no value, and the versions begin again. Each change costs one request.
+// Watch is a loop over the present value, and then every later one, through disconnects and new sessions. It
+// may leave some out, and comes to the latest. The loop ends with ctx, whose error comes last. After a value
+// that cannot be decoded it goes on. If the nodes are removed externally, there is no value, and the versions
+// begin again.
 func (v *Value[T]) Watch(ctx context.Context) iter.Seq2[Snapshot[T], error] {
 	return func(yield func(Snapshot[T], error) bool) {
 		if err := v.made().cell.Make(ctx, "watch"); err != nil {
