@@ -19,8 +19,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Mutex is held by a named owner, not by a session. Callers with the same name are the same owner. A hold lasts until
-// its owner unlocks it, or another process breaks it.
+// Mutex is held by a named owner, not by a session. Callers with the same name are the same owner.
 type Mutex struct {
 	at    *session.Access
 	q     *queue.Queue
@@ -30,14 +29,14 @@ type Mutex struct {
 // Holder is the present hold.
 type Holder struct {
 	Owner string
-	Since time.Time // when it was granted, by the clock of the process that locked, in UTC
+	Since time.Time // by the clock of the process that locked, in UTC
 	Token zksync.Token
 	Note  string // of [Hold.SetNote]
-	Alive bool   // a process whose session lives has it open; the session of a dead one lives for up to a session timeout
+	Alive bool   // a process has it open, or died less than a session timeout ago
 }
 
-// NewMutex names a lock by a path of its own. Its options are WithACL and WithName, the name under which this process breaks
-// holds.
+// NewMutex names a lock by a path of its own. Its options are WithACL and WithName, the name under which this
+// process breaks holds.
 func NewMutex(s *zksync.Session, path string, opts ...zksync.Option) *Mutex {
 	at := session.NewAccess("zkdurable", (*session.Session)(s), path, opts).Without(session.OfHolds...)
 	m := &Mutex{at: at, q: at.Queue("/"+layout.Durable+"/queue", queue.KindLock)}
@@ -60,34 +59,33 @@ func (m *Mutex) writers() string              { return m.terms.Base + "/writers"
 func (m *Mutex) holdNode(t node.Token) string { return m.terms.Base + "/hold-" + t.String() }
 func (m *Mutex) openNode(t node.Token) string { return m.terms.Base + "/open-" + t.String() }
 
-// Lock waits until the lock is free, and takes it for the owner. The hold outlives ctx, the session and the process.
-// Waiters are granted in the order in which the servers queued them. If ctx ends, a lock that was granted at that instant is
-// given back.
+// Lock waits until the lock is free, in the order of the servers' queue, and takes it for the owner. The hold
+// outlives ctx, the session and the process.
 //
-// If the owner holds the lock, or the name is empty, longer than 1 KB or not UTF-8, the error is zksync.ErrMisuse. [Mutex.Resume]
-// continues a hold that the owner has, also one that was granted just when its process died or closed its session.
+// If the owner holds the lock, or the name is empty, longer than 1 KB or not UTF-8, the error is
+// zksync.ErrMisuse. [Mutex.Resume] continues a hold that the owner has, also one that was granted just when
+// its process died.
 func (m *Mutex) Lock(ctx context.Context, owner string) (*Hold, error) {
 	a := &acquisition{attempt: attempt{m: m.made(), owner: owner}}
 	return a.obtain(ctx, "lock", a.run)
 }
 
-// TryLock takes the lock for the owner if it is free and has no waiters. Otherwise it fails with zksync.ErrNotAcquired,
-// or with zksync.ErrMisuse if the owner holds it. It costs two requests if the lock is held, and six if it takes it.
+// TryLock takes the lock for the owner if it is free and has no waiters. Otherwise it fails with
+// zksync.ErrNotAcquired, or with zksync.ErrMisuse if the owner holds it.
 func (m *Mutex) TryLock(ctx context.Context, owner string) (*Hold, error) {
 	a := &acquisition{attempt: attempt{m: m.made(), owner: owner}, try: true}
 	return a.obtain(ctx, "try-lock", a.run)
 }
 
-// Resume continues a hold of the owner, after a restart of its process or elsewhere, with the same token. It fails with
-// zksync.ErrNotAcquired if the owner holds nothing, and while the session of another process has the hold open: after a
-// crash for up to a session timeout, or less with [zksync.WithSessionFile]. It costs four requests, five if refused.
+// Resume continues a hold of the owner, in a new process or session, with the same token. It fails with
+// zksync.ErrNotAcquired if the owner holds nothing, and while the session of another process has the hold
+// open: after a crash for up to a session timeout, or less with [zksync.WithSessionFile].
 func (m *Mutex) Resume(ctx context.Context, owner string) (*Hold, error) {
 	r := &resumption{attempt: attempt{m: m.made(), owner: owner}, id: node.NewUUID()}
 	return r.obtain(ctx, "resume", r.run)
 }
 
-// Holder returns the present hold; the zero Holder means that the lock is free. It is what the leader of the servers knew at
-// some instant of the call; Alive may be newer. It makes nothing. It costs two requests if the lock is free, and three if it is held.
+// Holder returns the present hold; the zero Holder means that the lock is free. Alive may be newer.
 func (m *Mutex) Holder(ctx context.Context) (x Holder, err error) {
 	err = m.made().at.Run(ctx, "holder", func(ctx context.Context, e *zkconn.Epoch) error {
 		x = Holder{}
@@ -105,9 +103,9 @@ func (m *Mutex) Holder(ctx context.Context) (x Holder, err error) {
 	return x, err
 }
 
-// Break ends the hold with this token, which [Mutex.Holder] returns, whether or not a process has it open. The next
-// holder, and a living process that had the hold, see the name of this process and why: [Hold.Broken]. It never ends a
-// later hold: the error is zksync.ErrStale. It costs three requests, or four if no process has the hold open.
+// Break ends the hold with this token, which [Mutex.Holder] returns, whether or not a process has it open.
+// The next holder, and a living process that had the hold, see the name of this process and why:
+// [Hold.Broken]. It never ends a later hold: the error is zksync.ErrStale.
 func (m *Mutex) Break(ctx context.Context, token zksync.Token, why string) error {
 	err, doubt := valid("reason", why, 0, maxText), false
 	self := m.made().at.Content(node.Content{}).Owner
