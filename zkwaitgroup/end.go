@@ -154,8 +154,11 @@ const claimed = "removal"
 // claim claims the removal of the records. If another process has claimed it, claim waits for the end of that, and returns
 // node.ErrAgain; or, if that does not come for a session timeout, stalled.
 func (g *WaitGroup) claim(ctx context.Context, e *zkconn.Epoch) (stalled bool, err error) {
-	_, err = e.StartMulti(&zk.CreateRequest{Path: g.record(claimed), Acl: g.at.ACL(), Flags: zk.FlagEphemeral}).Wait(ctx, e)
+	call := e.StartMulti(&zk.CreateRequest{Path: g.record(claimed), Acl: g.at.ACL(), Flags: zk.FlagEphemeral})
+	_, err = call.Wait(ctx, e)
 	switch {
+	case !call.Answered() || zkconn.Unknown(err):
+		g.unclaim(e, call)
 	case record.RefusedAt(err, 0, zk.ErrNodeExists):
 		heard, _, err := new(record.Sentinel).Wait(ctx, e, []string{g.record(claimed)}, "", e.Timeout())
 		if err == nil && heard != "" {
@@ -166,6 +169,18 @@ func (g *WaitGroup) claim(ctx context.Context, e *zkconn.Epoch) (stalled bool, e
 		err = node.ErrAgain
 	}
 	return false, err
+}
+
+// unclaim removes a claim that may have been made, or may yet be. If another process has claimed the removal meanwhile, it may be
+// that claim: this costs a few requests, and no more.
+func (g *WaitGroup) unclaim(e *zkconn.Epoch, call *zkconn.Call[[]zk.MultiResponse]) {
+	e.AmbiguousCreate(g.members(), claimed, e.Connection())
+	node.Settle(e, e.Reap(zkconn.Orphan{Dir: g.members(), Pending: call.Done(), Outcome: func() (string, bool) {
+		if _, err := call.Result(); errors.Is(err, zkconn.ErrNotSent) {
+			return "", false
+		}
+		return g.record(claimed), false
+	}}), node.Grace)
 }
 
 // remove removes the records of a round that is over, and then the round. alive was empty. node.ErrAgain means that the round
