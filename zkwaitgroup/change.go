@@ -436,7 +436,7 @@ func (g *WaitGroup) edit(e *zkconn.Epoch, b *batch, h *own, id string, old *tall
 	}
 	switch {
 	case b.add:
-		c.now.N += c.n
+		c.now.N = sum(c.now.N, c.n)
 	case h != nil:
 		if c.n = min(c.n, old.left()); h.epoch != e {
 			c.n = min(c.n, h.tally.left())

@@ -2,7 +2,6 @@ package zkwaitgroup
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 
@@ -19,91 +18,8 @@ import (
 // do not change any more, and every deletion names a version, or is refused while there is more. So if the claim stays
 // for a session timeout, others go on as well. Members that are added meanwhile end the removal.
 
-const (
-	// fewRecords is the greatest number of records that are removed in one transaction.
-	fewRecords = 16
-	// keptRounds is the number of rounds with deaths that the node dead describes.
-	keptRounds = 8
-	// keptDead is the number of records that it keeps of each of these rounds.
-	keptDead = 64
-)
-
-// report is the data of the node dead: the latest rounds with deaths, oldest first.
-type report struct {
-	Rounds []deaths `json:"rounds"`
-}
-
-// deaths are the dead of a round.
-type deaths struct {
-	Round int64   `json:"round"` // the zxid with which it began
-	Dead  []tally `json:"dead"`
-	More  int     `json:"more,omitempty"` // how many further records had dead members
-}
-
-// died is the number of members that were reported dead of a record that is gone. The report does not keep all deaths of a
-// round that is older than the last keptRounds, or that had too many. Then died returns the number of members that were not done.
-func (v *report) died(h *own) int {
-	forgotten := len(v.Rounds) == keptRounds && h.round < v.Rounds[0].Round
-	for _, d := range v.Rounds {
-		for _, t := range d.Dead {
-			if t.ID == h.id {
-				return max(t.N, 0)
-			}
-		}
-		forgotten = forgotten || d.Round == h.round && d.More > 0
-	}
-	if forgotten {
-		return h.tally.left()
-	}
-	return 0
-}
-
-// error is the error of WaitContext for a round, nil if no member died.
-func (d *deaths) error() *DeadMembersError {
-	if len(d.Dead)+d.More == 0 {
-		return nil
-	}
-	err := &DeadMembersError{More: d.More}
-	for _, t := range d.Dead {
-		err.Members = append(err.Members, t.member(true))
-	}
-	return err
-}
-
-// readReport reads the node dead; its Stat is nil if there is none. Data of another program say nothing.
-func (g *WaitGroup) readReport(ctx context.Context, e *zkconn.Epoch) (v report, stat *zk.Stat, err error) {
-	data, stat, err := e.Get(ctx, g.dead())
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return v, nil, nil
-	case err == nil && json.Unmarshal(data, &v) != nil:
-		v = report{}
-	}
-	return v, stat, err
-}
-
-// deadOf returns who died in a round that is over. Round 0 is the round that ended last, if none has begun since.
-func (g *WaitGroup) deadOf(ctx context.Context, e *zkconn.Epoch, round int64) (*DeadMembersError, error) {
-	v, stat, err := g.readReport(ctx, e)
-	if err != nil || stat == nil {
-		return nil, err
-	}
-	for _, d := range v.Rounds {
-		if d.Round == round {
-			return d.error(), nil
-		}
-	}
-	if round != 0 || len(v.Rounds) == 0 {
-		return nil, nil
-	}
-	// The transaction that ended the round wrote the report and removed a child of the group. If nothing has happened
-	// among the children of the group since, no round has begun since.
-	base, there, err := e.Exists(ctx, g.base())
-	if err != nil || !there || base.Pzxid != stat.Mzxid {
-		return nil, err
-	}
-	return v.Rounds[len(v.Rounds)-1].error(), nil
-}
+// fewRecords is the greatest number of records that are removed in one transaction.
+const fewRecords = 16
 
 // end ends the round unless a member is alive, and writes down who died in it. empty says that no record was left a moment
 // ago: then one request is enough, which the servers refuse if records were removed before.
@@ -132,7 +48,7 @@ func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch, empty bool) error 
 			return node.ErrAgain
 		}
 		records := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == claimed })
-		many := len(records) > g.recordsAtOnce() || len(records) < len(ids)
+		many := len(records) > g.atOnce(records) || len(records) < len(ids)
 		if many && !stalled {
 			if stalled, err = g.claim(ctx, e); err != nil {
 				return err
@@ -186,9 +102,8 @@ func (g *WaitGroup) unclaim(e *zkconn.Epoch, call *zkconn.Call[[]zk.MultiRespons
 // remove removes the records of a round that is over, and then the round. alive was empty. node.ErrAgain means that the round
 // has changed.
 func (g *WaitGroup) remove(ctx context.Context, e *zkconn.Epoch, alive zk.Stat, ids []string) error {
-	few := g.recordsAtOnce()
 	for {
-		now := ids[:min(len(ids), few)]
+		now := ids[:g.atOnce(ids)]
 		ids = ids[len(now):]
 		records, err := g.readAll(ctx, e, now)
 		if err != nil {
@@ -200,8 +115,8 @@ func (g *WaitGroup) remove(ctx context.Context, e *zkconn.Epoch, alive zk.Stat, 
 			version := int32(-1)
 			if t != nil {
 				version = t.version
-				if m := t.member(true); m.N > 0 {
-					d.Dead = append(d.Dead, tally{ID: now[i], N: m.N, Host: m.Host, PID: m.PID, Name: m.Name})
+				if t.left() > 0 {
+					d.Dead = append(d.Dead, t.ofDead(now[i]))
 				}
 			}
 			ops = append(ops, &zk.DeleteRequest{Path: g.record(now[i]), Version: version})
@@ -234,36 +149,14 @@ func deletes(paths ...string) (ops []any) {
 	return ops
 }
 
-// recordsAtOnce is the number of records that are removed in one transaction. They share it with four other operations, and
-// half of it is for the names of the dead.
-func (g *WaitGroup) recordsAtOnce() int {
-	each := len(g.record(g.id)) + 21 + record.ACLSize(g.at.ACL())
-	return min(max(record.MaxTransaction/2/each-4, 1), fewRecords)
-}
-
-// writeDown plans to write down who died, in addition to the dead of the same round that were written down before. So the
-// last transaction of a round with deaths writes the report: see deadOf.
-func (g *WaitGroup) writeDown(ctx context.Context, e *zkconn.Epoch, d deaths) (op []any, err error) {
-	v, stat, err := g.readReport(ctx, e)
-	if err != nil {
-		return nil, err
+// atOnce is how many of these records are removed in one transaction. They share it with four other operations, and half of it is
+// for the names of the dead.
+func (g *WaitGroup) atOnce(ids []string) (n int) {
+	size := func(id string) int { return len(g.record(id)) + 21 + record.ACLSize(g.at.ACL()) }
+	for room := record.MaxTransaction/2 - 4*size(g.id); n < min(len(ids), fewRecords); n++ {
+		if room -= size(ids[n]); room < 0 && n > 0 {
+			break
+		}
 	}
-	if n := len(v.Rounds); n > 0 && v.Rounds[n-1].Round == d.Round {
-		before := v.Rounds[n-1]
-		d.Dead, d.More = append(before.Dead, d.Dead...), before.More
-		v.Rounds = v.Rounds[:n-1]
-	}
-	if len(d.Dead) == 0 {
-		return nil, nil
-	}
-	if more := len(d.Dead) - keptDead; more > 0 {
-		d.Dead, d.More = d.Dead[:keptDead], d.More+more
-	}
-	v.Rounds = append(v.Rounds, d)
-	v.Rounds = v.Rounds[max(len(v.Rounds)-keptRounds, 0):]
-	data := record.Encode(v)
-	if stat == nil {
-		return []any{&zk.CreateRequest{Path: g.dead(), Data: data, Acl: g.at.ACL()}}, nil
-	}
-	return []any{&zk.SetDataRequest{Path: g.dead(), Data: data, Version: stat.Version}}, nil
+	return n
 }

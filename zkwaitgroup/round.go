@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/gate"
@@ -74,19 +76,37 @@ type tally struct {
 	written int64 // the zxid of the last change
 }
 
-// left is the number of members that are not done.
+// left is the number of members that are not done. Any program may have written the numbers.
 func (t *tally) left() int {
-	n := t.N
+	n := max(t.N, 0)
 	for _, taken := range t.Taken {
-		n -= taken
+		n = max(n-max(taken, 0), 0)
 	}
-	return max(n, 0)
+	return n
 }
 
-// member is the record as users see it. Any program may have written the data, so they are cleaned before they can reach
-// a terminal.
+// sum is a + b of two numbers of members, or the greatest number if that is less.
+func sum(a, b int) int { return a + min(b, math.MaxInt-a) }
+
+// owner is the record without the members. Any program may have written the data, so they are cleaned and cut before they can
+// reach a terminal.
+func (t *tally) owner() node.Content {
+	since, _ := time.Parse(time.RFC3339Nano, t.Since) // zero if another program has written something else
+	return node.Decode(node.Content{Owner: node.Owner{Host: t.Host, PID: t.PID, Name: t.Name}, Since: since}.Encode())
+}
+
+// member is the record as users see it.
 func (t *tally) member(dead bool) Member {
-	return Member{Owner: zksync.Owner(node.Decode(record.Encode(t)).Owner), N: t.left(), Dead: dead}
+	return Member{Owner: zksync.Owner(t.owner().Owner), N: t.left(), Dead: dead}
+}
+
+// idLength is that of the name of a record.
+const idLength = 36
+
+// ofDead is the part of the node dead about the record with this name. A name that is longer than those of records is cut.
+func (t *tally) ofDead(id string) tally {
+	o := t.owner()
+	return tally{ID: id[:min(len(id), idLength)], N: t.left(), Host: o.Host, PID: o.PID, Name: o.Name}
 }
 
 // decode reads the data of a record. Data that are not those of a record count no members.
@@ -223,7 +243,13 @@ func (g *WaitGroup) missing(ctx context.Context, e *zkconn.Epoch) (string, error
 	if err != nil {
 		return "", err
 	}
-	who, err := record.Call(ctx, e, g.members(), ids)
+	named, err := g.readAll(ctx, e, ids[:min(len(ids), record.Named)])
+	who := record.Roll{More: len(ids) - len(named)}
+	for _, t := range named {
+		if t != nil {
+			who.Owners = append(who.Owners, t.owner().Owner)
+		}
+	}
 	what := "%d processes have members that are not done"
 	if len(ids) == 1 {
 		what = "%d process has members that are not done"

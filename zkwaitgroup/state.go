@@ -24,22 +24,24 @@ func (g *WaitGroup) State(ctx context.Context) (State, error) {
 	return look.State(ctx, g.made().at, layout.WaitGroup, func(r *look.Reader) State {
 		members := r.Node(g.members())
 		alive := r.Node(g.alive()) // after the records, or what is added in between would look dead
-		st, dead := State{Summary: r.Summary("done", "no member is left")}, int64(0)
+		st, living, dead := State{Summary: r.Summary("done", "no member is left")}, 0, 0
 		r.Each(members, members.Names(), func(c *look.Node) {
 			var t tally
 			if json.Unmarshal(c.Data, &t) != nil || t.left() == 0 {
 				return
 			}
+			c.Data = t.owner().Encode()
 			row := c.Row("member", "living")
 			if row.Position = len(st.Entries); slices.Contains(alive.Names(), c.Name()) {
-				st.Living += int64(t.left())
+				living = sum(living, t.left())
 			} else {
-				dead += int64(t.left())
+				dead = sum(dead, t.left())
 				row.State = "dead"
 			}
 			st.Entries = append(st.Entries, row)
 		})
-		if st.Members = st.Living + dead; st.Members > 0 {
+		st.Living, st.Members = int64(living), int64(sum(living, dead))
+		if st.Members > 0 {
 			st.State, st.Detail = "waiting", wording.Plural(st.Living, "member")+" not done"
 		}
 		if dead > 0 {

@@ -225,7 +225,7 @@ func (g *WaitGroup) Count(ctx context.Context) (n int, err error) {
 	all, err := g.list(ctx, "count")
 	for _, m := range all {
 		if !m.Dead {
-			n += m.N
+			n = sum(n, m.N)
 		}
 	}
 	return n, err

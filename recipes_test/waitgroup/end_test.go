@@ -86,11 +86,15 @@ func TestOneOfManyWaitersReadsTheRecordsOfTheDead(t *testing.T) {
 // The process that removes the records is cut off at any of its transactions. A process that waits, adds, or is done goes on
 // for it.
 func TestARoundEndsThoughTheProcessThatRemovesItsRecordsDies(t *testing.T) {
-	for nth := 1; nth <= 5; nth++ {
+	for at := range 9 {
+		dead, nth := 60, at+1
+		if at >= 5 { // at the fourth transaction only the claim is left
+			dead, nth = 32, at-4
+		}
 		for _, how := range []string{"waits", "adds", "done"} {
 			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-				name := fmt.Sprintf("cut off at transaction %d, another one %s", nth, how)
-				die := ofTheDead(v, proving.GroupPath, 60)
+				name := fmt.Sprintf("cut off at transaction %d with %d dead, another one %s", nth, dead, how)
+				die := ofTheDead(v, proving.GroupPath, dead)
 				first, other := proving.Calm(v), zkwaitgroup.New(proving.Calm(v), proving.GroupPath)
 				lost, seen := first.ID(), atomic.Int32{}
 				v.Server.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
@@ -113,8 +117,8 @@ func TestARoundEndsThoughTheProcessThatRemovesItsRecordsDies(t *testing.T) {
 				case "done":
 					require.NoError(t, other.DoneContext(ctx), name)
 				}
-				require.Equal(t, 2*60, reports(t, 60, other.WaitContext(ctx)), name)
-				require.Equal(t, 2*60, reports(t, 60, v.Failed(w)), name)
+				require.Equal(t, 2*dead, reports(t, dead, other.WaitContext(ctx)), name)
+				require.Equal(t, 2*dead, reports(t, dead, v.Failed(w)), name)
 				v.NothingLeft(proving.GroupPath, "dead")
 			})
 		}
