@@ -141,9 +141,6 @@ func (t *Ticket) End(why Ending, grace time.Duration) {
 	if was == retiring {
 		grace = 0
 	}
-	if why == Removed {
-		t.queue.Logger.Warn("own node was deleted by somebody else", "node", t.ShownNode())
-	}
 	for _, end := range []func(){t.unrequire, t.undepend} {
 		if end != nil {
 			end()
@@ -153,6 +150,9 @@ func (t *Ticket) End(why Ending, grace time.Duration) {
 	t.remove(do, grace)
 	if do.loss {
 		loss.tell(t)
+	}
+	if why == Removed { // the user's logger may be slow, and the caller delivers the events of others
+		t.Epoch.Go(func() { t.queue.Logger.Warn("own node was deleted by somebody else", "node", t.ShownNode()) })
 	}
 }
 

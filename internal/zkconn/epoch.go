@@ -106,7 +106,15 @@ func (e *Epoch) Identity() (write zk.ACL, ok, known bool) {
 	if w == nil {
 		return zk.ACL{}, false, false
 	}
-	return e.identity.show(&w.identity, func() { _, _ = w.put(jute.AppendFrame(nil, authRequest(e.identity.cred))) })
+	return e.identity.show(&w.identity, func() {
+		frame := jute.AppendFrame(nil, authRequest(e.identity.cred))
+		if !e.narrow.Load() && w.take() {
+			w.putWithin(frame)
+			return
+		}
+		// The caller must not wait for the writes of others. An entry may be sent before the credential that it names.
+		e.Go(func() { _, _ = w.put(frame) })
+	})
 }
 
 // WithdrawIdentity makes the client present no identity any more. If the identity was presented on the present
