@@ -60,6 +60,7 @@ func (l *Lease) GuardBare(ctx context.Context, ops []any) ([]zk.MultiResponse, e
 	s := l.access.Session
 	// The transaction begins with a check that our node exists, so the servers apply it only while we hold.
 	all := []any{&zk.CheckVersionRequest{Path: l.ticket.Node, Version: -1}}
+	var made []zk.ACL
 	for _, op := range ops {
 		request, path, _ := operation(op)
 		if request == nil {
@@ -69,7 +70,7 @@ func (l *Lease) GuardBare(ctx context.Context, ops []any) ([]zk.MultiResponse, e
 			return nil, errs.Misuse("a write to %s, a node of a lock: whoever waits would take it for a release", errs.Quote(set.Path))
 		}
 		if create, ok := request.(*zk.CreateRequest); ok {
-			l.ticket.Epoch.KeepIdentityOut(create.Acl) // may cut the connection; then transact waits for the next
+			made = append(made, create.Acl...)
 		}
 		*path = s.Full(*path)
 		all = append(all, request)
@@ -80,6 +81,7 @@ func (l *Lease) GuardBare(ctx context.Context, ops []any) ([]zk.MultiResponse, e
 	if err := l.MarkSent(); err != nil {
 		return nil, err
 	}
+	l.ticket.Epoch.KeepIdentityOut(made) // may cut the connection; then transact waits for the next
 	// The wait ends with the lease and with the caller's context.
 	both, cancel := context.WithCancelCause(l.Lifetime())
 	defer cancel(nil)
@@ -96,7 +98,15 @@ func (l *Lease) GuardBare(ctx context.Context, ops []any) ([]zk.MultiResponse, e
 func (l *Lease) unguarded(ctx context.Context, err error) error {
 	gaveUp := ctx.Err() != nil && l.Err() == nil
 	var refused *zkconn.TxnError
+	known := errors.As(err, &refused) && !zkconn.Unknown(err)
 	switch {
+	case known && refused.Index == 0 && errors.Is(err, zk.ErrNoNode):
+		l.ticket.End(queue.Removed, 0)
+		return errs.ErrLost
+	case known && refused.Index > 0: // in all that was sent, where the check stands first
+		return &zkconn.TxnError{Index: refused.Index - 1, Err: refused.Err}
+	case known:
+		return refused.Err
 	case errors.Is(err, errNotYet) && gaveUp:
 		return errs.OfContext(ctx)
 	case errors.Is(err, errNotYet):
@@ -105,13 +115,6 @@ func (l *Lease) unguarded(ctx context.Context, err error) error {
 		return errs.MarkAmbiguous(errs.OfContext(ctx))
 	case zkconn.Unknown(err):
 		return errs.MarkAmbiguous(err)
-	case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, zk.ErrNoNode):
-		l.ticket.End(queue.Removed, 0)
-		return errs.ErrLost
-	case errors.As(err, &refused) && refused.Index > 0: // in all that was sent, where the check stands first
-		return &zkconn.TxnError{Index: refused.Index - 1, Err: refused.Err}
-	case errors.As(err, &refused):
-		return refused.Err
 	case errors.Is(err, zkconn.ErrOver), l.Err() != nil:
 		err = l.endedWith(err) // it may have been applied while the lease was still held
 	}
