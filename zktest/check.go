@@ -17,7 +17,7 @@ func (s *Server) complain(t TB, format string, args ...any) {
 	t.Errorf("zktest: %s\n%s", fmt.Sprintf(format, args...), s.situation())
 }
 
-// CheckNode fails t unless the node exists and has the data; nil and empty are the same.
+// CheckNode fails t unless the node exists and has the data.
 func CheckNode(t TB, s *Server, path string, data []byte) {
 	t.Helper()
 	if !s.possible(t, path) {
@@ -47,8 +47,8 @@ func CheckNoNode(t TB, s *Server, path string) {
 	}
 }
 
-// CheckChildren fails t unless the node exists and has exactly these children, in any order. The root has the
-// child "zookeeper", too.
+// CheckChildren fails t unless the node has exactly these children, in any order. "/" has the child
+// "zookeeper".
 func CheckChildren(t TB, s *Server, path string, names ...string) {
 	t.Helper()
 	if !s.possible(t, path) {
@@ -101,8 +101,7 @@ func mapped[A, B any](in []A, f func(A) B) []B {
 	return out
 }
 
-// CheckTree fails t unless the node at root and everything below it are exactly these, as [Server.Contents]
-// returns them.
+// CheckTree fails t unless the nodes at root and below are exactly these: see [Server.Contents].
 func CheckTree(t TB, s *Server, root string, want map[string]string) {
 	t.Helper()
 	if !s.possible(t, root) {
@@ -129,7 +128,7 @@ func CheckTree(t TB, s *Server, root string, want map[string]string) {
 	}
 }
 
-// CheckEphemerals fails t unless the session lives and owns exactly these nodes, in any order.
+// CheckEphemerals fails t unless the session lives and owns exactly these nodes.
 func CheckEphemerals(t TB, s *Server, session int64, paths ...string) {
 	t.Helper()
 	for _, x := range s.Sessions() {
@@ -141,7 +140,7 @@ func CheckEphemerals(t TB, s *Server, session int64, paths ...string) {
 	s.complain(t, "no session %s; those that live: %s", hex(session), listed(s.sessionIDs()))
 }
 
-// CheckSessions fails t unless exactly these sessions live, in any order.
+// CheckSessions fails t unless exactly these sessions live.
 func CheckSessions(t TB, s *Server, ids ...int64) {
 	t.Helper()
 	s.checkSet(t, "sessions", s.sessionIDs(), mapped(ids, hex))
@@ -154,7 +153,7 @@ func (s *Server) sessionIDs() []string {
 	return ids
 }
 
-// CheckWatched fails t unless [Server.WatchesOn] is n. It shows who watches what.
+// CheckWatched fails t unless [Server.WatchesOn] is n.
 func CheckWatched(t TB, s *Server, path string, n int) {
 	t.Helper()
 	if have := s.WatchesOn(path); have != n {

@@ -2,15 +2,15 @@ package zktest
 
 import "time"
 
-// WithManualClock stops the server's clock: sessions expire, and empty containers are removed, only in
-// [Server.Advance]. It is for clients on TCP. Delays and latencies are in real time.
+// WithManualClock stops the server's clock, for clients on TCP: sessions and containers end only in
+// [Server.Advance].
 func WithManualClock() Option {
 	return func(o *options) { o.cfg.ManualClock = true }
 }
 
 // Advance moves the server's clock by d, at once. Sessions and containers that are due go in order, each at
 // its instant. A connected client counts as having sent its heartbeats, unless [Server.Partition] or
-// [Server.DropRequests] holds. A frozen or stopped server does what is due when it goes on.
+// [Server.DropRequests] holds.
 func (s *Server) Advance(d time.Duration) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -23,8 +23,7 @@ func (s *Server) Advance(d time.Duration) {
 	s.wake()
 }
 
-// SetTime sets the time of day that stamps nodes, requests and transactions. It may go back. Sessions do not
-// depend on it.
+// SetTime sets the time of day that stamps nodes, requests and transactions. It may go back.
 func (s *Server) SetTime(t time.Time) { s.zk.SetTime(t) }
 
 // Now returns the server's time of day.

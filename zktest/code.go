@@ -2,18 +2,16 @@ package zktest
 
 import "github.com/go-menagerie/menagerie/zktest/internal/wire"
 
-// Code is the result of a request on the wire; 0 is success. Its String is ZooKeeper's name, such as
-// "noNode".
+// Code is the result of a request; 0 is success.
 type Code = wire.Code
 
-// The results of requests. Clients find those of the first group by themselves: a rule with one of them fails
-// the test.
+// The results of requests. Clients find those of the first group themselves: a rule cannot have them.
 const (
 	CodeConnectionLoss   Code = -4
 	CodeOperationTimeout Code = -7
 
 	CodeOK                   = wire.CodeOK
-	CodeRuntimeInconsistency = wire.CodeRuntimeInconsistency // of a part of a multi: another part has failed
+	CodeRuntimeInconsistency = wire.CodeRuntimeInconsistency // another part of the multi has failed
 	CodeMarshalling          = wire.CodeMarshalling
 	CodeUnimplemented        = wire.CodeUnimplemented
 	CodeBadArguments         = wire.CodeBadArguments
@@ -31,7 +29,7 @@ const (
 	CodeReconfigDisabled     = wire.CodeReconfigDisabled
 	CodeNoWatcher            = wire.CodeNoWatcher
 
-	// Only a rule answers with these. After CodeAuthDemanded the server closes the connection.
+	// Only a rule answers with these. CodeAuthDemanded closes the connection.
 	CodeAuthDemanded  = wire.CodeAuthDemanded
 	CodeQuotaExceeded = wire.CodeQuotaExceeded
 	CodeThrottled     = wire.CodeThrottled

@@ -8,9 +8,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Connect returns a go-zookeeper client with a session of this timeout, connected in memory; Cleanup closes
-// it. It fails t if there is no session within timeout, at least 10 s. For other options use zk.Connect and
-// [Server.Dial].
+// Connect returns a go-zookeeper client with a session, in memory; Cleanup closes it. It fails t without a
+// session within timeout, at least 10 s. For other options use zk.Connect and [Server.Dial].
 func (s *Server) Connect(t TB, timeout time.Duration) *zk.Conn {
 	t.Helper()
 	if inBubble() != s.bubble {

@@ -38,8 +38,8 @@ func (c *counts) add(q *Request) {
 	of[op]++
 }
 
-// WithHeartbeat sets the path whose sync counts as a heartbeat, like a ping. The default is "/", with which
-// sessions of this module prove that they live; with "" there is none.
+// WithHeartbeat sets the path whose sync counts as a heartbeat: by default "/", with which sessions of this
+// module prove that they live; "" for none.
 func WithHeartbeat(path string) Option {
 	return func(o *options) { o.cfg.Heartbeat = path }
 }

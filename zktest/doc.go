@@ -7,8 +7,8 @@
 //	...
 //	zktest.CheckNode(t, srv, "/app/config", []byte("v2"))
 //
-// docs/zktest.md says what is implemented, how it differs from a real server, and how to use it: time and
-// synctest bubbles, faults, ensembles.
+// docs/zktest.md says how to use it, in synctest bubbles too, what is implemented, and how it differs from a
+// real server.
 //
 // # Rules
 //
@@ -18,9 +18,10 @@
 // A fault that lasts returns a function that ends it, which may be called twice.
 //
 // Wait functions do not poll. They fail the test at once when they wait for more than a minute, virtual in a
-// bubble. Call them from the goroutine of the test.
-//
-// Check functions look at the server as it is now, and let the test go on.
+// bubble. Call them from the goroutine of the test. Check functions let the test go on.
 //
 // A hook runs while the server is locked: it must be quick and must not call the server.
+//
+// Methods that write need no client, permission or version; watches fire. What shows or removes a tree leaves
+// the server's own /zookeeper out.
 package zktest

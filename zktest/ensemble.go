@@ -7,8 +7,7 @@ import (
 )
 
 // Ensemble is several servers with one history. Each member is a [Server] with its own network, watches,
-// rules and counters. Sessions belong to the ensemble. Its methods are those of Server for all members,
-// unless they say otherwise.
+// rules and counters. Methods of the ensemble are those of Server, for all members.
 type Ensemble struct {
 	zk      *engine.Ensemble
 	tb      TB
@@ -19,7 +18,7 @@ type Ensemble struct {
 	placed  signals // only counts: which member the next session starts at
 }
 
-// RunEnsemble is [Run] for n servers; the last one leads. Options apply to all of them.
+// RunEnsemble is [Run] for n servers; the last one leads.
 func RunEnsemble(t TB, n int, opts ...Option) *Ensemble {
 	t.Helper()
 	if n < 1 || n > 63 {
@@ -125,9 +124,8 @@ func (e *Ensemble) errorf(format string, args ...any) {
 // Len returns the number of members.
 func (e *Ensemble) Len() int { return len(e.servers) }
 
-// Server returns a member by its index, from 0. Faults of its network concern its clients only. Stop and
-// Restart are noticed by the other members at once, Freeze after the sync limit. Expire, Sessions, Advance,
-// the Set methods, Create and Delete act on the ensemble.
+// Server returns a member by its index, from 0. Faults of its network concern its clients only. Expire,
+// Sessions, Advance and what writes act on the ensemble.
 func (e *Ensemble) Server(i int) *Server {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -147,10 +145,10 @@ func (e *Ensemble) has(what string, i int) {
 	e.servers[0].fatalf("zktest: %s: no member %d; there are 0 to %d", what, i, len(e.servers)-1)
 }
 
-// Leader returns the index of the leader, -1 without one. A leader that is cut off leads until it notices.
+// Leader returns the index of the leader, or -1. A leader that is cut off leads until it notices.
 func (e *Ensemble) Leader() int { return e.zk.Leader() }
 
-// Serving reports whether a member serves clients, or has not noticed yet that it cannot.
+// Serving reports whether a member serves clients, as far as it knows.
 func (e *Ensemble) Serving(i int) bool {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -159,10 +157,10 @@ func (e *Ensemble) Serving(i int) bool {
 	return e.zk.Serving(i)
 }
 
-// At returns the index of the member that a session is connected to, or -1.
+// At returns the member that a session is connected to, or -1.
 func (e *Ensemble) At(id int64) int { return e.zk.At(id) }
 
-// ElectLeader makes a member the leader, at once. All members drop their clients.
+// ElectLeader makes a member the leader. All members drop their clients.
 func (e *Ensemble) ElectLeader(i int) {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -173,9 +171,8 @@ func (e *Ensemble) ElectLeader(i int) {
 	}
 }
 
-// Lag makes a follower stop applying committed transactions, until catchUp. Reads show an old state and
-// watches do not fire. Writes, syncs and new sessions through it wait. A member that becomes the leader
-// catches up first.
+// Lag makes a follower stop applying transactions, until catchUp: reads show an old state, watches do not
+// fire, writes, syncs and new sessions wait. A member that becomes the leader catches up.
 func (e *Ensemble) Lag(i int) (catchUp func()) {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -189,9 +186,9 @@ func (e *Ensemble) Lag(i int) (catchUp func()) {
 	return catchUp
 }
 
-// Isolate cuts a member off from the others, but not from its clients, until heal. A follower notices after
-// the sync limit: it drops its clients and refuses others. A leader goes on answering reads and syncs, and
-// commits nothing; the others elect another leader after the same time.
+// Isolate cuts a member off from the others, but not from its clients, until heal. After the sync limit a
+// follower drops its clients, and the others of a leader elect another. Until then both answer reads, the
+// leader also syncs; nothing is committed through them.
 func (e *Ensemble) Isolate(i int) (heal func()) {
 	if e.tb != nil {
 		e.tb.Helper()

@@ -12,8 +12,8 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Servers returns an address in memory for each member, "192.0.2.1:2181" and so on. Only [Ensemble.Dial] and
-// [Ensemble.DialContext] know them.
+// Servers returns an address for each member, "192.0.2.1:2181" and so on, that only [Ensemble.Dial] and
+// [Ensemble.DialContext] know.
 func (e *Ensemble) Servers() []string {
 	var out []string
 	for i := range e.servers {
@@ -22,7 +22,7 @@ func (e *Ensemble) Servers() []string {
 	return out
 }
 
-// Addrs returns the members' addresses on TCP loopback; see [Server.Addr].
+// Addrs returns [Server.Addr] of each member.
 func (e *Ensemble) Addrs() []string {
 	var out []string
 	for _, s := range e.servers {
@@ -31,8 +31,7 @@ func (e *Ensemble) Addrs() []string {
 	return out
 }
 
-// Dial opens a connection in memory to the member that addr, of [Ensemble.Servers], names. It has the
-// signature of a go-zookeeper Dialer.
+// Dial is [Server.Dial] to the member of that address, of [Ensemble.Servers].
 func (e *Ensemble) Dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	return e.dial(network, addr, nil)
 }
@@ -51,15 +50,14 @@ func (e *Ensemble) DialContext(_ context.Context, network, addr string) (net.Con
 	return e.Dial(network, addr, 0)
 }
 
-// Session is [Server.Session] for the ensemble: the first session starts at member 0, the next at member 1,
-// and so on around.
+// Session is [Server.Session] with the members in turn.
 func (e *Ensemble) Session(t TB, opts ...zksync.SessionOption) *zksync.Session {
 	t.Helper()
 	return e.SessionAt(t, e.placed.count()%len(e.servers), opts...)
 }
 
-// SessionAt opens a session at member i. Each time it connects again it dials the next member. For a session
-// that stays use [Server.Session] of the member.
+// SessionAt opens a session at member i, which dials the next member each time. One of [Server.Session]
+// stays.
 func (e *Ensemble) SessionAt(t TB, i int, opts ...zksync.SessionOption) *zksync.Session {
 	t.Helper()
 	e.has("SessionAt", i)
@@ -72,13 +70,13 @@ func (e *Ensemble) SessionAt(t TB, i int, opts ...zksync.SessionOption) *zksync.
 	return session(t, strings.Join(e.Servers(), ","), o, dial, opts)
 }
 
-// Connect is [Server.Connect] for the ensemble, with members in turn.
+// Connect is [Server.Connect] with the members in turn.
 func (e *Ensemble) Connect(t TB, timeout time.Duration) *zk.Conn {
 	t.Helper()
 	return e.ConnectAt(t, e.placed.count()%len(e.servers), timeout)
 }
 
-// ConnectAt is [Ensemble.Connect] with the member to start at.
+// ConnectAt is [Ensemble.Connect] from member i on.
 func (e *Ensemble) ConnectAt(t TB, i int, timeout time.Duration) *zk.Conn {
 	t.Helper()
 	e.has("ConnectAt", i)

@@ -58,7 +58,7 @@ func (e *Ensemble) OnElected(f func(leader int, at time.Time)) {
 	e.elected.hooks = append(e.elected.hooks, f)
 }
 
-// WaitLeader waits until there is a leader that can commit, and returns its index.
+// WaitLeader waits for a leader that can commit, and returns its index.
 func (e *Ensemble) WaitLeader(t TB) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -76,7 +76,7 @@ func (e *Ensemble) WaitLeader(t TB) int {
 	}
 }
 
-// OnCommit is [Server.OnCommit] at the instant when the leader applies the transaction.
+// OnCommit is [Server.OnCommit] of the leader.
 func (e *Ensemble) OnCommit(f func(Txn)) {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -91,7 +91,7 @@ func (e *Ensemble) OnCommit(f func(Txn)) {
 	}
 }
 
-// OnSessionExpired is [Server.OnSessionExpired], once for each session.
+// OnSessionExpired is [Server.OnSessionExpired].
 func (e *Ensemble) OnSessionExpired(f func(id int64, at time.Time)) {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -104,7 +104,7 @@ func (e *Ensemble) OnSessionExpired(f func(id int64, at time.Time)) {
 	}
 }
 
-// Intercept is [Server.Intercept] on all members, with common counts.
+// Intercept is [Server.Intercept], with common counts.
 func (e *Ensemble) Intercept(r *Rule) *Interception {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -114,7 +114,7 @@ func (e *Ensemble) Intercept(r *Rule) *Interception {
 	return in
 }
 
-// InterceptFunc is [Server.InterceptFunc] on all members.
+// InterceptFunc is [Server.InterceptFunc].
 func (e *Ensemble) InterceptFunc(f func(*Request) Verdict) (remove func()) {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -135,7 +135,7 @@ func all(fs []func()) {
 	}
 }
 
-// Partition is [Server.Partition] on all members.
+// Partition is [Server.Partition].
 func (e *Ensemble) Partition(id int64) (heal func()) {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -148,12 +148,12 @@ func (e *Ensemble) Partition(id int64) (heal func()) {
 	return func() { all(heals) }
 }
 
-// SetError is [Server.SetError] on all members.
+// SetError is [Server.SetError].
 func (e *Ensemble) SetError(code Code, ops ...Op) (clear func()) {
 	return setError(code, ops, e.servers...)
 }
 
-// Pin makes all members except i refuse the client of a session, until unpin: so it ends up at member i.
+// Pin makes all members except i refuse the client of a session, until unpin.
 func (e *Ensemble) Pin(id int64, i int) (unpin func()) {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -169,13 +169,13 @@ func (e *Ensemble) Pin(id int64, i int) (unpin func()) {
 	return func() { all(ends) }
 }
 
-// Disconnect drops the connection of a session, at any member. It reports whether there was one.
+// Disconnect is [Server.Disconnect].
 func (e *Ensemble) Disconnect(id int64) bool { return e.zk.Disconnect(id) }
 
-// Expire is [Server.Expire]. It reports false without a leader, too.
+// Expire is [Server.Expire]; false without a leader.
 func (e *Ensemble) Expire(id int64) bool { return e.servers[0].Expire(id) }
 
-// Requests is [Server.Requests], of all members.
+// Requests is [Server.Requests].
 func (e *Ensemble) Requests() int {
 	n := 0
 	for _, s := range e.servers {

@@ -2,11 +2,11 @@ package zktest
 
 import "time"
 
-// Expire ends a session now: its ephemerals are gone and their watches have fired when Expire returns. Its
-// connection is closed. It reports whether there was such a session.
+// Expire ends a session, if there is one: its ephemerals are gone and their watches have fired when it
+// returns. The client is disconnected.
 func (s *Server) Expire(id int64) bool { return s.zk.Expire(id) }
 
-// ExpireSilently is Expire for a client that is partitioned, until heal, so it does not learn of it.
+// ExpireSilently is Expire for a client that is partitioned until heal.
 func (s *Server) ExpireSilently(id int64) (heal func()) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -20,11 +20,9 @@ func (s *Server) ExpireSilently(id int64) (heal func()) {
 // Disconnect drops the connection of a session, which lives on. It reports whether there was one.
 func (s *Server) Disconnect(id int64) bool { return s.zk.Disconnect(id) }
 
-// Partition makes a client's network lose everything, both ways, until heal; then its session expires in
-// time. Messages sent meanwhile arrive a millisecond after heal if their connection is still open. Several
-// partitions last until all are healed.
-//
-// The id 0, here and in the other faults of the network, stands for all connections without a session yet.
+// Partition makes a client's network lose everything, both ways, until heal. Messages sent meanwhile arrive a
+// millisecond after heal if their connection is still open. The id 0, here and in the other faults of the
+// network, stands for all connections without a session yet.
 func (s *Server) Partition(id int64) (heal func()) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -51,7 +49,7 @@ func (s *Server) DropReplies(id int64) (heal func()) {
 	return s.zk.Block(id, false, true)
 }
 
-// Delay gives a client's network a latency in each direction, until heal. A later Delay replaces it.
+// Delay gives a client's network a latency in each direction, until heal or a later Delay.
 func (s *Server) Delay(id int64, request, reply time.Duration) (heal func()) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -60,15 +58,13 @@ func (s *Server) Delay(id int64, request, reply time.Duration) (heal func()) {
 	return s.zk.Delay(id, request, reply)
 }
 
-// Freeze stops the server as SIGSTOP would: it accepts connections, but reads, answers, commits and expires
-// nothing until thaw. Then sessions that are due expire first.
+// Freeze stops the server as SIGSTOP would, until thaw. Then sessions that are due expire first.
 func (s *Server) Freeze() (thaw func()) {
 	s.zk.Freeze()
 	return s.zk.Thaw
 }
 
-// Stop takes the server down as a crash would. No session expires. Data and sessions are kept for
-// [Server.Restart].
+// Stop takes the server down, as a crash would, until [Server.Restart]. No session expires.
 func (s *Server) Stop() {
 	s.netMu.Lock()
 	defer s.netMu.Unlock()
@@ -82,12 +78,11 @@ func (s *Server) stop() {
 	s.zk.Stop()
 }
 
-// Restart brings the server back on the same port with the same data and sessions, which get their full
-// timeout again. It stops a running server first.
+// Restart brings the server back, on the same port, with its data and sessions, which get their full timeout.
+// It stops a running server first.
 func (s *Server) Restart() { s.restart(true) }
 
-// RestartEmpty is Restart without data and sessions, as after the loss of a disk. Clients that have seen a
-// newer history are refused.
+// RestartEmpty is Restart without data and sessions. Clients that have seen a newer history are refused.
 func (s *Server) RestartEmpty() { s.restart(false) }
 
 func (s *Server) restart(keep bool) {
@@ -133,8 +128,8 @@ func (s *Server) reopen() {
 	}
 }
 
-// SetError makes requests fail with an error code, and not be applied, until clear: those of the given kinds,
-// or of [Any]. Earlier rules come first. A SetError that no request has met fails the test at its end.
+// SetError makes requests of these kinds, or of [Any], fail with an error code, and not be applied, until
+// clear. Earlier rules come first. If no request has met it, the test fails at its end.
 func (s *Server) SetError(code Code, ops ...Op) (clear func()) { return setError(code, ops, s) }
 
 func setError(code Code, ops []Op, srvs ...*Server) (clear func()) {
@@ -149,8 +144,7 @@ func setError(code Code, ops []Op, srvs ...*Server) (clear func()) {
 	return func() { all(mapped(ins, func(in *Interception) func() { return in.Remove })) }
 }
 
-// SetSequence sets the number that the next sequential node under parent gets. docs/zktest.md says what
-// happens at the limit, 2147483647.
+// SetSequence sets the number of the next sequential node under parent.
 func (s *Server) SetSequence(parent string, n int32) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -160,7 +154,7 @@ func (s *Server) SetSequence(parent string, n int32) {
 	}
 }
 
-// SetVersion sets the version of a node's data. After 2147483647 comes -2147483648.
+// SetVersion sets the version of a node's data.
 func (s *Server) SetVersion(path string, v int32) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -170,7 +164,7 @@ func (s *Server) SetVersion(path string, v int32) {
 	}
 }
 
-// SetZxid makes z the id of the last transaction; the next one gets z+1.
+// SetZxid sets the id of the last transaction.
 func (s *Server) SetZxid(z int64) { s.zk.SetZxid(z) }
 
 // Zxid returns the id of the last transaction.

@@ -19,26 +19,26 @@ const (
 	ACLChanged
 )
 
-// Change is one node that a transaction touched.
+// Change is a node that a transaction touched.
 type Change struct {
 	Kind  ChangeKind
 	Path  string
-	Owner int64 // the node's ephemeral owner
-	Czxid int64 // the transaction that created the node
+	Owner int64 // if ephemeral
+	Czxid int64 // of its creation
 }
 
 // Txn is one committed transaction.
 type Txn struct {
 	Zxid    int64
-	Time    time.Time // the instant of the commit
+	Time    time.Time // of the commit
 	Session int64     // that asked for it, or that it ends; 0 for the server
 	Op      Op
 	Code    Code     // a request that fails has no changes
 	Changes []Change // in order
 }
 
-// OnCommit calls f, a hook, for every transaction at the instant of its commit, in order, before any reply or
-// watch event of it leaves the server.
+// OnCommit calls f, a hook, for every transaction when it is committed, in order, before any reply or watch
+// event of it.
 func (s *Server) OnCommit(f func(Txn)) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -51,8 +51,7 @@ func (s *Server) OnCommit(f func(Txn)) {
 	s.onCommit = append(s.onCommit, f)
 }
 
-// OnSessionExpired calls f, a hook, when a session expires, before its ephemerals are deleted; not when a
-// client closes it.
+// OnSessionExpired calls f, a hook, when a session expires, before its ephemerals are deleted.
 func (s *Server) OnSessionExpired(f func(id int64, at time.Time)) {
 	if s.tb != nil {
 		s.tb.Helper()

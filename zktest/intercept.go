@@ -63,7 +63,7 @@ func verdictOf(judges []*judge, q *Request) engine.Verdict {
 // Fate is what an interceptor function does to a request.
 type Fate int
 
-// The fates of a request, explained at the methods of [Rule] of the same name.
+// The fates of a request: see the methods of [Rule].
 const (
 	Continue Fate = iota
 	LoseRequest
@@ -72,23 +72,23 @@ const (
 	Fail // with an error code, see [Rule.Error]
 )
 
-// Verdict is the decision of an interceptor function. The zero value lets the request run.
+// Verdict is the decision of an interceptor function. The zero value does nothing.
 type Verdict struct {
 	Fate Fate
 	// Code is the error of Fail.
 	Code Code
-	// Delay parks the request for this time first.
+	// Delay parks the request first.
 	Delay time.Duration
-	// DelayReply keeps the reply back for this time.
+	// DelayReply keeps the reply back.
 	DelayReply time.Duration
-	// Hold parks the request until it is closed.
+	// Hold parks the request until closed.
 	Hold <-chan struct{}
-	// Queued keeps it in the server's queue; see [Rule.Queued].
+	// Queued is [Rule.Queued].
 	Queued bool
 }
 
-// InterceptFunc lets f decide about every request until remove. Several connections may call f at once. It
-// must not block, and may call the server except to wait.
+// InterceptFunc lets f decide about every request until remove. f may be called concurrently, must not block,
+// and may call the server except to wait.
 func (s *Server) InterceptFunc(f func(*Request) Verdict) (remove func()) {
 	if s.tb != nil {
 		s.tb.Helper()

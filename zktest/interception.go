@@ -29,8 +29,7 @@ type holding struct {
 }
 
 // Intercept activates a rule until [Interception.Remove] or the end of the test. Of several rules that would
-// act the earliest does; each counts its matches. A rule that has never acted fails the test at its end; see
-// [Rule.Maybe].
+// act the earliest does. A rule that has never acted fails the test at its end: see [Rule.Maybe].
 func (s *Server) Intercept(r *Rule) *Interception {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -116,13 +115,13 @@ func (in *Interception) Remove() {
 	in.Release()
 }
 
-// Release releases everything that is held. Later matches are held again.
+// Release releases what is held. Later matches are held again.
 func (in *Interception) Release() {
 	for in.ReleaseOne() {
 	}
 }
 
-// ReleaseOne releases the request that has been held for longest. It reports whether there was one.
+// ReleaseOne releases the oldest request that is held, if there is one.
 func (in *Interception) ReleaseOne() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -135,7 +134,7 @@ func (in *Interception) ReleaseOne() bool {
 	return true
 }
 
-// Held returns the number of requests that are held.
+// Held returns how many requests are held.
 func (in *Interception) Held() int {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// WithVirtualLimit sets how long a test in a synctest bubble may take in virtual time, from Run on; the
-// default is 24 h. At the limit the test fails with the state of the server and the goroutines. An hour later
-// it panics.
+// WithVirtualLimit sets how long a test in a synctest bubble may take in virtual time; the default is 24 h.
+// Then the test fails with the state of the server and the goroutines, an hour later it panics.
 func WithVirtualLimit(d time.Duration) Option {
 	return func(o *options) { o.virtualLimit = d }
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/go-menagerie/menagerie/zktest/internal/engine"
 )
 
-// RunAddr is [Run] with an address to listen on, for clients that cannot be given another. It fails t inside
-// a bubble. Prefer Run and [Server.Addr], which takes a free port.
+// RunAddr is [Run] with an address to listen on, for clients that cannot be given another. See [Server.Addr].
 func RunAddr(t TB, addr string, opts ...Option) *Server {
 	t.Helper()
 	s := Run(t, opts...)
@@ -45,7 +44,7 @@ func (s *Server) listenOn(addr string) error {
 	return err
 }
 
-// WithTLS makes the port of [Server.Addr] speak TLS. Connections in memory stay plain.
+// WithTLS makes the port of [Server.Addr] speak TLS.
 func WithTLS(cfg *tls.Config) Option {
 	return func(o *options) { o.tls = cfg }
 }
@@ -53,8 +52,8 @@ func WithTLS(cfg *tls.Config) Option {
 var errSocket = errors.New("zktest: a port inside a synctest bubble, where time stands still while somebody waits for a socket: " +
 	"connect with Server.Connect, Server.Session or Server.Dial")
 
-// Addr returns the server's address on TCP loopback, "127.0.0.1:port", for any client. The first call opens a
-// free port, which stays the same over restarts. Inside a bubble, or after Close, it fails the test.
+// Addr returns the server's address on TCP loopback. The first call opens a free port, which stays the same
+// over restarts. Inside a bubble, or after Close, it fails the test.
 func (s *Server) Addr() string {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -138,8 +137,8 @@ func (s *Server) unlisten() {
 	}
 }
 
-// Serve accepts connections from l until the server is closed, and then closes l and returns nil, or until l
-// fails, and returns its error.
+// Serve accepts connections from l until the server is closed; then it closes l and returns nil. An error is
+// l's.
 func (s *Server) Serve(l net.Listener) error {
 	err := s.zk.Serve(l)
 	if errors.Is(err, engine.ErrClosed) {

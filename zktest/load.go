@@ -12,8 +12,8 @@ import (
 	"github.com/go-menagerie/menagerie/zktest/internal/wire"
 )
 
-// Load makes persistent nodes without a client: data by path, parents too, open to everybody. A node that
-// exists gets the data. Each is a transaction of its own, in the order of the paths.
+// Load makes persistent nodes, data by path, with their parents, in the order of the paths. A node that
+// exists gets the data.
 //
 //	srv.Load(map[string]string{"/app/config": "v1", "/app/workers": ""})
 func (s *Server) Load(nodes map[string]string) {
@@ -43,8 +43,8 @@ func (s *Server) put(p string, data []byte) bool {
 	return s.do("load", wire.Call{Op: wire.OpCreate, Path: p, Data: data, ACL: wire.OpenACL()})
 }
 
-// Contents returns the data of the node at root and of everything below it, by path, at one instant, without
-// /zookeeper, and without "/" if it has no data. It is empty if there is no such node.
+// Contents returns the data of the nodes at root and below, by path, at one instant, without "/" if it has no
+// data.
 func (s *Server) Contents(root string) map[string]string {
 	out := map[string]string{}
 	s.zk.Walk(root, func(p string, n tree.Info) bool {
@@ -59,8 +59,8 @@ func (s *Server) Contents(root string) map[string]string {
 // own reports whether a node is the server's own.
 func own(p string) bool { return p == "/zookeeper" || strings.HasPrefix(p, "/zookeeper/") }
 
-// DeleteAll removes a node and everything below it without a client, children first, each in a transaction of
-// its own. A node that does not exist is no error. "/" removes everything except the server's own nodes.
+// DeleteAll removes a node, if it exists, and everything below it, children first, each in a transaction of
+// its own.
 func (s *Server) DeleteAll(root string) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -97,7 +97,7 @@ func (s *Server) below(root string) []string {
 	return paths
 }
 
-// SetACL changes the access control list of a node, without a client and at any version.
+// SetACL changes the access control list of a node.
 func (s *Server) SetACL(path string, acl ...zk.ACL) {
 	if s.tb != nil {
 		s.tb.Helper()

@@ -13,12 +13,12 @@ type Node struct {
 	Data      []byte
 	Stat      zk.Stat
 	ACL       []zk.ACL
-	Container bool          // removed when it has become empty
-	TTL       time.Duration // removed when empty and not written for so long; 0 for never
-	Sequence  int32         // the number that the next sequential child gets
+	Container bool          // removed when empty
+	TTL       time.Duration // removed when empty and not written for so long
+	Sequence  int32         // of the next sequential child
 }
 
-// Node returns a copy of a node, and whether it exists.
+// Node returns a copy of a node, if it exists.
 func (s *Server) Node(path string) (Node, bool) {
 	n, ok := s.zk.Node(path)
 	if !ok {
@@ -27,19 +27,17 @@ func (s *Server) Node(path string) (Node, bool) {
 	return nodeOf(n), true
 }
 
-// Children returns the names of a node's children, sorted; nil if there are none or no such node. The root
-// has the child "zookeeper".
+// Children returns the sorted names of a node's children, "zookeeper" too; nil without a node.
 func (s *Server) Children(path string) []string {
 	names, _ := s.zk.Children(path)
 	return names
 }
 
-// SessionInfo is a session as the server has it: Timeout as negotiated, Ephemerals sorted, Watches set
-// through its present connection, Expires if the server hears no more of it, Connected also if that
-// connection is partitioned.
+// SessionInfo is a session as the server has it. Expires holds if the server hears no more of it; Connected
+// also if the connection is partitioned.
 type SessionInfo = engine.SessionInfo
 
-// Sessions returns the sessions that live, ordered by id.
+// Sessions returns the sessions that live, by id.
 func (s *Server) Sessions() []SessionInfo { return s.zk.Sessions() }
 
 // Connections returns how many connections are open.
@@ -48,7 +46,7 @@ func (s *Server) Connections() int {
 	return open
 }
 
-// TotalConnections returns how many connections have been opened so far.
+// TotalConnections returns how many were opened so far.
 func (s *Server) TotalConnections() int {
 	_, total := s.zk.Connections()
 	return total

@@ -4,14 +4,13 @@ import (
 	"github.com/go-menagerie/menagerie/zktest/internal/wire"
 )
 
-// Op is a kind of request, for rules and counters. Variants count as one: Create stands for create2,
-// createContainer and createTTL, too.
+// Op is a kind of request. Variants of an operation count as one: create2 is a Create.
 type Op int
 
 // The kinds of requests.
 const (
-	// Any stands for all requests that a client's caller makes: all except Connect, Ping, CloseSession,
-	// SetWatches, SetAuth and the syncs of [WithHeartbeat].
+	// Any stands for all requests of a client's caller: not Connect, Ping, CloseSession, SetWatches, SetAuth
+	// and the syncs of [WithHeartbeat].
 	Any Op = iota
 	Create
 	Delete
@@ -30,7 +29,7 @@ const (
 	Ping
 	CloseSession
 	Connect
-	// AddWatch asks for a persistent watch, recursive or not.
+	// AddWatch asks for a persistent watch.
 	AddWatch
 	CheckWatches
 	RemoveWatches
@@ -38,18 +37,18 @@ const (
 	GetAllChildrenNumber
 	WhoAmI
 	Reconfig
-	// Other is any operation that the server does not know.
+	// Other is an operation that the server does not know.
 	Other
 
-	// AnyEvent stands for all watch events. Only rules see them; see [Rule.Lose].
+	// AnyEvent stands for all watch events, which only rules see: [Rule.Lose].
 	AnyEvent
-	// EventCreated is sent when a node was created.
+	// EventCreated: a node was created.
 	EventCreated
-	// EventDeleted is sent when a node was deleted.
+	// EventDeleted: a node was deleted.
 	EventDeleted
-	// EventDataChanged is sent when a node has new data.
+	// EventDataChanged: a node has new data.
 	EventDataChanged
-	// EventChildrenChanged is sent when a child came or went.
+	// EventChildrenChanged: a child came or went.
 	EventChildrenChanged
 )
 
@@ -61,7 +60,7 @@ var opNames = [...]string{
 	"event", "nodeCreated", "nodeDeleted", "nodeDataChanged", "nodeChildrenChanged",
 }
 
-// String returns the name of the operation in ZooKeeper's documentation.
+// String is the name of the operation.
 func (o Op) String() string {
 	if o < 0 || int(o) >= len(opNames) {
 		return "op?"

@@ -40,7 +40,7 @@ func newOptions(opts []Option) (options, error) {
 }
 
 // WithVersion makes the server behave as a release of ZooKeeper: "3.4", "3.5", "3.6", "3.8" (the default) or
-// "3.9". docs/zktest.md has a table of the differences.
+// "3.9". docs/zktest.md has the differences.
 func WithVersion(version string) Option {
 	return func(o *options) {
 		release, ok := wire.ReleaseOf(version)
@@ -51,71 +51,63 @@ func WithVersion(version string) Option {
 	}
 }
 
-// WithTick sets the tick: sessions expire at the first tick after their timeout, counted from the start of
-// the server. The default is 50 ms (a real server's is 2 s).
+// WithTick sets the tick: sessions expire at the first tick after their timeout. The default is 50 ms.
 func WithTick(d time.Duration) Option {
 	return func(o *options) { o.cfg.Tick = d }
 }
 
-// WithTimeoutLimits sets the bounds of session timeouts. The default is two ticks and one hour (a real
-// server's is 2 and 20 ticks).
+// WithTimeoutLimits sets the bounds of session timeouts. The default is two ticks and one hour.
 func WithTimeoutLimits(shortest, longest time.Duration) Option {
 	return func(o *options) { o.cfg.MinTimeout, o.cfg.MaxTimeout = shortest, longest }
 }
 
-// WithMaxBuffer sets the longest request in bytes (jute.maxbuffer), by default 1 MB less one byte. The server
-// closes the connection of a client that sends a longer one.
+// WithMaxBuffer sets the longest request in bytes (jute.maxbuffer). A longer one closes the connection.
 func WithMaxBuffer(n int) Option {
 	return func(o *options) { o.cfg.MaxFrame = n }
 }
 
-// WithCommitLatency sets the time that a write takes. Writes that arrive within it are in flight together.
+// WithCommitLatency sets the time that a write takes. The default is 0.
 func WithCommitLatency(d time.Duration) Option {
 	return func(o *options) { o.cfg.CommitLatency = d }
 }
 
-// WithContainerInterval sets how often empty containers, and nodes whose time to live is over, are removed.
-// The default is one minute.
+// WithContainerInterval sets how often empty containers and expired nodes are removed. The default is a
+// minute.
 func WithContainerInterval(d time.Duration) Option {
 	return func(o *options) { o.cfg.ContainerInterval = d }
 }
 
-// WithUnusedContainers removes containers that never had a child, too, when they are older than d
-// (znode.container.maxNeverUsedIntervalMs).
+// WithUnusedContainers removes containers that never had a child when they are older than d.
 func WithUnusedContainers(d time.Duration) Option {
 	return func(o *options) { o.cfg.ContainerUnused = d }
 }
 
-// WithExtendedTypes allows nodes with a time to live (zookeeper.extendedTypesEnabled).
+// WithExtendedTypes allows nodes with a time to live.
 func WithExtendedTypes() Option {
 	return func(o *options) { o.cfg.ExtendedTypes = true }
 }
 
-// WithHandshakeTimeout sets how long a connection may take for its first request. The default is 10 s.
+// WithHandshakeTimeout sets how long a connection's first request may take. The default is 10 s.
 func WithHandshakeTimeout(d time.Duration) Option {
 	return func(o *options) { o.cfg.HandshakeTimeout = d }
 }
 
-// WithFourLetterWords sets which four-letter words are answered. The default is all (a real server's is
-// "srvr").
+// WithFourLetterWords sets which four-letter words are answered. The default is all.
 func WithFourLetterWords(words ...string) Option {
 	return func(o *options) { o.cfg.FourLetterWords = append([]string{}, words...) }
 }
 
-// WithSyncLimit sets how long a member of an [Ensemble] takes to notice that it is cut off. The default is
-// five ticks.
+// WithSyncLimit sets how long a member takes to notice that it is cut off. The default is five ticks.
 func WithSyncLimit(d time.Duration) Option {
 	return func(o *options) { o.ensemble.SyncLimit = d }
 }
 
-// WithLeaderLimit sets how long a leader that has lost the majority takes to notice it and to step down, if
-// not the sync limit.
+// WithLeaderLimit is [WithSyncLimit] of the leader.
 func WithLeaderLimit(d time.Duration) Option {
 	return func(o *options) { o.ensemble.LeaderLimit = d }
 }
 
-// WithElectionTime sets how long the members of an [Ensemble] need to elect a leader. The default is a tenth
-// of a tick.
+// WithElectionTime sets how long an election takes. The default is a tenth of a tick.
 func WithElectionTime(d time.Duration) Option {
 	return func(o *options) { o.ensemble.Election = d }
 }
@@ -125,7 +117,7 @@ func WithLogger(l *slog.Logger) Option {
 	return func(o *options) { o.cfg.Logger = l }
 }
 
-// WithLeftovers turns off the check for leftovers at the end of the test.
+// WithLeftovers turns off the check for leftovers.
 func WithLeftovers() Option {
 	return func(o *options) { o.lenient = true }
 }

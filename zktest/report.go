@@ -28,12 +28,10 @@ const (
 
 const everything = int(^uint(0) >> 1)
 
-// Tree returns the nodes as indented text, as they were at one instant: name, kind, ACL unless open, and the
-// first bytes of the data. It leaves /zookeeper out.
+// Tree returns the nodes as indented text: name, kind, ACL unless open, the first bytes of the data.
 func (s *Server) Tree() string { return s.tree(everything) }
 
-// Dump returns everything for a person to read: state, tree, sessions, watches, the last 20 requests. The
-// format may change.
+// Dump returns everything for a person to read. The format may change.
 func (s *Server) Dump() string {
 	open, total := s.zk.Connections()
 	return fmt.Sprintf("server: %s, zxid 0x%x, %d connections (%d in all), %d requests, %d watch events\n",

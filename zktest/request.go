@@ -11,17 +11,17 @@ import (
 
 // Request describes one request, to interceptors before it runs and in [Server.Log] after.
 type Request struct {
-	Time    time.Time // when the server received it
-	Session int64     // 0 for the server; of a Connect the one the client wants back, in the log the one it got
+	Time    time.Time // of arrival
+	Session int64     // 0 for the server; of a Connect the client's, in the log the new one
 	Xid     int32
 	Op      Op
-	Path    string   // as the client sent it; of a multi the first part's
-	Paths   []string // all paths
-	Ops     []Op     // of a multi: its parts
-	Zxid    int64    // of the transaction; 0 for a read and before it has run
-	Code    Code     // 0 for success; of a multi the first failure
-	Created string   // the created node's name, with its sequence number
-	Fate    string   // what a rule did to it; empty for nothing
+	Path    string // of a multi the first part's
+	Paths   []string
+	Ops     []Op   // the parts of a multi
+	Zxid    int64  // 0 for a read, and before it runs
+	Code    Code   // of a multi the first failure
+	Created string // name, with sequence number
+	Fate    string // what a rule did; empty for nothing
 
 	heartbeat bool // a sync that is one
 }
@@ -41,7 +41,7 @@ func (s *Server) requestOf(q engine.Request) Request {
 // maxPaths is how many paths of a multi its line shows.
 const maxPaths = 8
 
-// String returns one line for failure messages.
+// String is one line.
 func (r Request) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s #%d %s", stamp(r.Time), hex(r.Session), r.Xid, r.Op)
@@ -80,28 +80,25 @@ func (r *Request) is(op Op) bool {
 	return r.Op == op || r.Op == Multi && slices.Contains(r.Ops, op)
 }
 
-// Requests returns how many requests of [Any] have arrived. A multi is one. A request counts when it arrives,
-// also if a rule acts on it.
+// Requests returns how many requests of [Any] have arrived, also those on which a rule acts. A multi is one.
 func (s *Server) Requests() int { return s.RequestsBy(Any) }
 
-// RequestsBy returns how many requests of one kind have arrived. A multi counts as [Multi] only.
+// RequestsBy returns how many requests of one kind have arrived. Parts of a [Multi] do not count.
 func (s *Server) RequestsBy(op Op) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts.all.of(op)
 }
 
-// RequestsOf is [Server.RequestsBy] for one session. A connect counts for the session that the client wants
-// back.
+// RequestsOf is [Server.RequestsBy] for one session.
 func (s *Server) RequestsOf(session int64, op Op) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts.bySession[session].of(op)
 }
 
-// Log returns the requests that are finished or lost, in that order, with heartbeats and connects. It keeps
-// at least the last 100 000, unless their paths take more than 64 MB. Requests of [Server.Create] and the
-// like have session 0.
+// Log returns the requests that are finished or lost, in that order, with heartbeats and connects: at least
+// the last 100 000, unless their paths take more than 64 MB.
 func (s *Server) Log() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()

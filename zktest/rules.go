@@ -8,9 +8,8 @@ import (
 	"github.com/go-menagerie/menagerie/zktest/internal/engine"
 )
 
-// Rule selects requests ([On], narrowed by Nth, Times, Of) and gives them a verdict, such as LoseReply;
-// without one it only counts. Hold and Delay combine with another verdict, which then happens on release, and
-// with DelayReply. [Server.Intercept] activates it.
+// Rule selects requests ([On], Nth, Times, Of) and gives them a verdict, such as LoseReply; without one it
+// only counts. Hold, Delay and DelayReply combine with another verdict.
 type Rule struct {
 	op      Op
 	pattern string
@@ -23,28 +22,26 @@ type Rule struct {
 
 // On selects requests by operation and path.
 //
-// A [Multi] matches On(Multi, ...), and On(Create, ...), On(Delete, ...), On(SetData, ...) and On(Check,
-// ...), if it has such a part with a matching path.
+// A [Multi] matches On(Multi, ...), and On(Create, ...) and so on if it has such a part with a matching path.
 //
 // In a pattern * stands for any characters within one path element, a final ** for any rest; "**" and ""
-// match every request. The path is the one in the request, without the number that a sequential create adds.
+// match every request. The path has no sequence number.
 func On(op Op, pattern string) *Rule { return &Rule{op: op, pattern: pattern} }
 
 // Lose is for a watch event: the client never gets it, and its watch is gone. [Rule.Hold] and [Rule.Delay] of
-// an event keep back all that the server sends to the client after it, except the answers to heartbeats.
+// an event keep all later messages to the client back, except the answers to heartbeats.
 func (r *Rule) Lose() *Rule { return r.then(engine.FateEventLost) }
 
-// Nth makes the rule act on the n-th match only, from 1, counted from [Server.Intercept]; with Times(k) also
-// on the k-1 matches after it.
+// Nth makes the rule act on the n-th match only, from 1; with Times(k) also on the k-1 matches after it.
 func (r *Rule) Nth(n int) *Rule { r.nth = n; return r }
 
 // Times makes the rule act at most k times.
 func (r *Rule) Times(k int) *Rule { r.times = k; return r }
 
-// Of restricts the rule to requests of one session.
+// Of restricts the rule to one session.
 func (r *Rule) Of(id int64) *Rule { r.session = id; return r }
 
-// Maybe allows that the rule never acts. Otherwise that fails the test, which would have tested nothing.
+// Maybe allows that the rule never acts, which otherwise fails the test.
 func (r *Rule) Maybe() *Rule { r.maybe = true; return r }
 
 // LoseRequest drops the connection; the request is never applied.
@@ -53,18 +50,16 @@ func (r *Rule) LoseRequest() *Rule { return r.then(engine.FateRequestLost) }
 // LoseReply applies the request, then drops the connection.
 func (r *Rule) LoseReply() *Rule { return r.then(engine.FateReplyLost) }
 
-// Duplicate applies the request twice, as if a client had repeated it, and sends the last reply. Connect and
-// SetAuth happen once.
+// Duplicate applies the request twice, as if a client had repeated it, and sends the last reply.
 func (r *Rule) Duplicate() *Rule { return r.then(engine.FateDuplicate) }
 
-// Error answers with an error code and applies nothing. For Connect every code means that the session has
-// expired.
+// Error answers with an error code and applies nothing. A Connect is refused as expired.
 func (r *Rule) Error(code Code) *Rule {
 	r.verdict.Code = code
 	return r.then(engine.FateFailed)
 }
 
-// Delay is Hold with a time after which the request is released.
+// Delay is Hold for the time d.
 func (r *Rule) Delay(d time.Duration) *Rule {
 	if d == 0 {
 		return r
@@ -73,29 +68,28 @@ func (r *Rule) Delay(d time.Duration) *Rule {
 	return r
 }
 
-// Hold parks the request until it is released through the [Interception], as if the server had not read it
-// yet. Later requests of the connection wait behind it; heartbeats do not. If the client has come back to
-// this server meanwhile, the request is dropped.
+// Hold parks the request until the [Interception] releases it, as if the server had not read it yet. Later
+// requests of the connection wait behind it; heartbeats do not. If the client has come back meanwhile, it is
+// dropped.
 func (r *Rule) Hold() *Rule {
 	r.verdict.Hold, r.verdict.Delay = true, 0
 	return r
 }
 
-// DelayReply applies the request at once and keeps its reply, and all later messages to the client, back for
-// d.
+// DelayReply applies the request, and keeps its reply and all later messages to the client back for d.
 func (r *Rule) DelayReply(d time.Duration) *Rule {
 	r.verdict.ReplyDelay = d
 	return r
 }
 
 // Queued makes Hold and Delay keep a request that the server has read: it is applied on release, also if the
-// client has come back on another connection, unless that is at another member.
+// client has come back on another connection.
 func (r *Rule) Queued() *Rule {
 	r.verdict.Queued = true
 	return r
 }
 
-// String returns the rule as Go source.
+// String is the rule in Go.
 func (r *Rule) String() string {
 	text := fmt.Sprintf("On(%v, %q)", r.op, r.pattern)
 	if r.nth != 0 {

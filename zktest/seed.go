@@ -9,12 +9,11 @@ import (
 	"time"
 )
 
-// SeedEnv names the environment variable with the seed of servers that have [WithReordering] and no
-// [WithSeed].
+// SeedEnv names the environment variable with the seed of [WithReordering].
 const SeedEnv = "ZKTEST_SEED"
 
-// WithReordering keeps each reply and each watch event back for a random time, at most limit. Messages to one
-// client stay in order. A test that fails prints the seed; in a bubble the same seed gives the same times.
+// WithReordering keeps each reply and event back for a random time, at most limit. Messages to one client
+// stay in order. A test that fails prints the seed; in a bubble it gives the same times again.
 func WithReordering(limit time.Duration) Option {
 	return func(o *options) { o.cfg.Reordering = limit }
 }

@@ -11,11 +11,10 @@ import (
 	"github.com/go-menagerie/menagerie/zktest/internal/engine"
 )
 
-// Server is a ZooKeeper server for one test. All methods may be called concurrently, but not from a hook. A
-// method with a TB fails that TB, others the test that was given to [Run].
+// Server is a ZooKeeper server for one test. Its methods may be called concurrently, but not from a hook.
+// They fail the TB that they are given, else that of [Run].
 //
-// Only Wait..., Connect, Session, Serve and Close block, and the methods that change the tree or end a
-// session, until their commit.
+// Only Wait..., Connect, Session, Serve and Close block, and what writes, until its commit.
 type Server struct {
 	zk   *engine.Server
 	name string // of a member of an ensemble, in what WithVerbose prints
@@ -48,7 +47,7 @@ type Server struct {
 }
 
 // Run starts a server that lives as long as the test: Cleanup closes it, and fails the test if sessions,
-// ephemeral nodes or watches are left over. It may be called inside a testing/synctest bubble.
+// ephemeral nodes or watches are left over.
 func Run(t TB, opts ...Option) *Server {
 	t.Helper()
 	o, err := newOptions(opts)
@@ -128,8 +127,8 @@ func (s *Server) finish() {
 	s.opts.tellSeed(s.tb)
 }
 
-// Close drops all connections and waits until all goroutines of the server have ended. Tree, sessions and log
-// can still be read. A server made by [Run] need not be closed.
+// Close drops all connections and ends all goroutines. The server's state can still be read. A server of
+// [Run] need not be closed.
 func (s *Server) Close() {
 	s.zk.Close() // ends Serve as well
 	s.netMu.Lock()
@@ -151,8 +150,8 @@ func (s *Server) isClosed() bool {
 	return s.closed
 }
 
-// Dial opens a connection in memory. It has the signature of a go-zookeeper Dialer, and ignores its
-// arguments. The client must be in the bubble that the server was made in, or both in none.
+// Dial opens a connection in memory. It is a go-zookeeper Dialer, and ignores its arguments. Client and
+// server must be in the same bubble, or in none.
 func (s *Server) Dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	return s.dial(network, nil)
 }
@@ -171,8 +170,7 @@ func (s *Server) dial(network string, joined func(id int64)) (net.Conn, error) {
 	return client, nil
 }
 
-// ServeConn serves a connection of the caller, such as one end of a [net.Pipe], and returns at once. The
-// server closes it.
+// ServeConn serves c, and closes it. It returns at once.
 func (s *Server) ServeConn(c net.Conn) {
 	s.zk.ServeConn(c)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Session opens a zksync session in memory, and closes it when the test ends. It fails t if there is none
-// within a minute. Options may override the dialer and the timeout.
+// Session opens a zksync session in memory, and closes it when the test ends. It fails t without one within a
+// minute.
 func (s *Server) Session(t TB, opts ...zksync.SessionOption) *zksync.Session {
 	t.Helper()
 	if inBubble() != s.bubble {
@@ -40,7 +40,7 @@ func session(t TB, servers string, o *owner, dial func(ctx context.Context, netw
 	return sess
 }
 
-// DialContext connects to the server in memory: a dialer for [zksync.WithDialer].
+// DialContext is [Server.Dial] for [zksync.WithDialer].
 func (s *Server) DialContext(_ context.Context, network, address string) (net.Conn, error) {
 	return s.Dial(network, address, 0)
 }

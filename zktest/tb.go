@@ -1,6 +1,6 @@
 package zktest
 
-// TB is the part of a *testing.T that this package needs. A program may have a type of its own.
+// TB is what this package needs of a *testing.T.
 type TB interface {
 	Helper()
 	Cleanup(func())

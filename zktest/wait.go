@@ -32,9 +32,9 @@ func (s *Server) nextChange() <-chan struct{} {
 	return s.changed
 }
 
-// WaitFor waits until cond is true. It evaluates cond on the calling goroutine after every request,
-// transaction and connection. cond may call the server and should depend on nothing else. The error is the
-// context's, or says that the server is closed.
+// WaitFor waits until cond is true, which it evaluates here after every request, transaction and connection.
+// cond may call the server and should depend on nothing else. The error is the context's, or says that the
+// server is closed.
 func (s *Server) WaitFor(ctx context.Context, cond func() bool) error {
 	for {
 		changed := s.nextChange() // before cond, so that no change between the two is lost
@@ -56,9 +56,7 @@ func (s *Server) WaitFor(ctx context.Context, cond func() bool) error {
 // patience is how long the Wait functions without a context wait; virtual time inside a bubble.
 const patience = time.Minute
 
-// Wait waits until cond is true, like [Server.WaitFor]. what is the text of the message.
-//
-//	srv.Wait(t, "both workers have a session", func() bool { return len(srv.Sessions()) == 2 })
+// Wait is [Server.WaitFor] for tests. what is the text of the message.
 func (s *Server) Wait(t TB, what string, cond func() bool) {
 	t.Helper()
 	s.await(t, cond, func() string { return what })
@@ -116,8 +114,7 @@ func WaitData(t TB, s *Server, path string, data []byte) {
 	})
 }
 
-// WaitChildren waits until the node has n children; -1 means that it does not exist. The root has the child
-// "zookeeper", too.
+// WaitChildren waits until the node has n children; -1 for no node. "/" has the child "zookeeper".
 func WaitChildren(t TB, s *Server, path string, n int) {
 	t.Helper()
 	s.mustBePossible(t, path)
@@ -132,7 +129,7 @@ func WaitChildren(t TB, s *Server, path string, n int) {
 	})
 }
 
-// WaitSessions waits until n sessions live, connected or not.
+// WaitSessions waits until n sessions live.
 func WaitSessions(t TB, s *Server, n int) {
 	t.Helper()
 	s.await(t, func() bool { return len(s.Sessions()) == n }, func() string {
@@ -140,7 +137,7 @@ func WaitSessions(t TB, s *Server, n int) {
 	})
 }
 
-// WaitWatches waits until there are n watches on the path, of all kinds and all clients.
+// WaitWatches waits until [Server.WatchesOn] is n.
 func WaitWatches(t TB, s *Server, path string, n int) {
 	t.Helper()
 	s.await(t, func() bool { return s.zk.WatchesOn(path) == n }, func() string {

@@ -8,38 +8,38 @@ import (
 	"github.com/go-menagerie/menagerie/zktest/internal/watch"
 )
 
-// WatchKind is the kind of a watch: what it sees, and how long it lasts.
+// WatchKind is the kind of a watch.
 type WatchKind = watch.Kind
 
 // The kinds of watches.
 const (
-	// DataWatch is set by exists and getData, for one change of the node.
+	// DataWatch, of exists and getData, sees one change of the node.
 	DataWatch = watch.Data
-	// ChildWatch is set by getChildren, for one change of the children.
+	// ChildWatch, of getChildren, sees one change of the children.
 	ChildWatch = watch.Children
-	// PersistentWatch is set by addWatch, and stays.
+	// PersistentWatch, of addWatch, stays.
 	PersistentWatch = watch.Persistent
-	// RecursiveWatch is set by addWatch, stays, and sees everything below its path.
+	// RecursiveWatch, of addWatch, stays, and sees everything below, too.
 	RecursiveWatch = watch.Recursive
 )
 
-// Watch is a watch of one session: Path, Session, Kind.
+// Watch is a watch of one session.
 type Watch = engine.WatchInfo
 
-// WatchList returns the watches on the server, ordered by path, session and kind.
+// WatchList returns the watches, ordered by path, session and kind.
 func (s *Server) WatchList() []Watch { return s.zk.WatchList() }
 
-// Watches returns the number of watches on the server. A client that watches a node twice has one watch
-// there. Data and child watches count separately, a persistent watch as both.
+// Watches returns the number of watches, at most one for each client, node and kind. A persistent watch
+// counts as two.
 func (s *Server) Watches() int { return s.zk.Watches() }
 
 // WatchesOn is [Server.Watches] of one path.
 func (s *Server) WatchesOn(path string) int { return s.zk.WatchesOn(path) }
 
-// WatchedPaths returns the paths with watches, sorted.
+// WatchedPaths returns the sorted paths with watches.
 func (s *Server) WatchedPaths() []string { return s.zk.WatchedPaths() }
 
-// Notifications returns how many watch events the server has sent.
+// Notifications returns how many watch events were sent.
 func (s *Server) Notifications() int { return s.zk.Notifications() }
 
 // watchText lists the watches; empty if there are none.

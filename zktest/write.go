@@ -9,9 +9,8 @@ import (
 	"github.com/go-menagerie/menagerie/zktest/internal/wire"
 )
 
-// Create makes a node without a client, open to everybody. flags are those of go-zookeeper, such as
-// [zk.FlagEphemeral]; owner is the session of an ephemeral node. Watches fire. It returns the node's path.
-// The parent must exist; see [Server.Load].
+// Create makes a node, open to everybody, and returns its path. flags are those of go-zookeeper, such as
+// [zk.FlagEphemeral], for which owner is the session. The parent must exist; see [Server.Load].
 func (s *Server) Create(path string, data []byte, flags int32, owner int64) string {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -34,7 +33,7 @@ func (s *Server) Create(path string, data []byte, flags int32, owner int64) stri
 	return created
 }
 
-// Set changes a node's data without a client, whatever its version. Watches fire.
+// Set changes a node's data.
 func (s *Server) Set(path string, data []byte) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -42,8 +41,7 @@ func (s *Server) Set(path string, data []byte) {
 	s.do("set", wire.Call{Op: wire.OpSetData, Path: path, Data: data, Version: -1})
 }
 
-// Delete removes a node without children, without a client, whatever its version. Watches fire. See
-// [Server.DeleteAll].
+// Delete removes a node without children; see [Server.DeleteAll].
 func (s *Server) Delete(path string) {
 	if s.tb != nil {
 		s.tb.Helper()
