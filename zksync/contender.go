@@ -42,10 +42,10 @@ type Contender struct {
 	Position int // from 0
 	Kind     Kind
 	State    Standing
-	Owner    Owner     // as the node says
+	Owner    Owner
 	Session  int64     // of ZooKeeper
-	Since    time.Time // when it queued, by the owner's clock or the server's
-	Token    Token     // of its grant, without local hand-overs
+	Since    time.Time // by the owner's clock or the server's
+	Token    Token     // without local hand-overs
 	Node     string    // path
 	ID       string    // of a candidate of an election
 	Permits  int64     // of a semaphore
@@ -114,8 +114,8 @@ type ownerRow struct {
 	Name string `json:"name"`
 }
 
-// Contenders lists the entries of the queue at path in order, also those of other libraries. The path of a
-// semaphore stands for the queue below it. A path that does not exist has no contenders.
+// Contenders lists the entries of the queue at path in order, also those of other libraries. The path may be
+// a semaphore's, or not exist.
 func Contenders(ctx context.Context, s *Session, path string) (all []Contender, err error) {
 	v := view(s, path)
 	err = v.Run(ctx, "list", func(ctx context.Context, e *zkconn.Epoch) (err error) {

@@ -4,9 +4,8 @@
 // [Connect] opens a [Session]. [NewMutex] names a lock by a path. The mutex has the methods of sync.Mutex, and a context form, which returns a [Lease]: it reports a loss ([Lease.Done]), carries a fencing token ([Lease.Token]) and guards writes to ZooKeeper ([Lease.Guard]).
 //
 // A lease ends before the servers can grant the lock to another contender, if the session timeout is 10 s or
-// more with the servers' usual tickTime of 2 s, or six ticks or more with another. The default is 15 s. No
-// distributed lock can stop a paused process from going on as if it still held the lock: only fencing stops
-// its writes.
+// more with the servers' usual tickTime of 2 s, or six ticks or more with another. No distributed lock can
+// stop a paused process from going on as if it still held the lock: only fencing stops its writes.
 //
 // # Calls
 //
@@ -37,12 +36,10 @@
 // Errors are an [*Error]; compare with errors.Is. A call that its context has ended says what it waited for,
 // and wraps the context's error. A call that can never succeed fails with [ErrMisuse]; wrong arguments of a
 // constructor are the error of the first call. If the servers deny access, the error wraps zk.ErrNoAuth.
-// [Ambiguous] reports whether the servers may have applied a change although the call failed. Data that
-// cannot be decoded are an error that names the node.
+// After an [Ambiguous] error the servers may have applied the change. Data that cannot be decoded are an
+// error that names the node.
 //
 // Each method of a zero value, or of a nil pointer, of a type with a constructor panics with ErrMisuse.
 //
-// # Requests
-//
-// docs/guarantees.md counts the requests of each call.
+// docs/guarantees.md, docs/benchmarks.md and the pages of the types there count the requests of each call.
 package zksync

@@ -6,32 +6,29 @@ import (
 	"github.com/go-menagerie/menagerie/internal/errs"
 )
 
-// Sentinel errors. Calls wrap them in an [*Error]: compare with errors.Is, never with ==.
+// Sentinel errors: compare with errors.Is, never with ==.
 var (
-	// ErrNotAcquired: a Try form found another contender ahead in the queue. It leaves no node on the
-	// servers.
+	// ErrNotAcquired: a Try form found another contender ahead. It leaves no node on the servers.
 	ErrNotAcquired = errs.ErrNotAcquired
 
-	// ErrLost: a lease can no longer be proved to be held. Its session was lost, its node was removed
-	// externally, or a bound on the hold has passed. Another process may hold the path.
+	// ErrLost: a lease can no longer be proved to be held: its session is lost, its node removed externally,
+	// or a bound has passed. Another process may hold the path.
 	ErrLost = errs.ErrLost
 
 	// ErrReleased: a lease was used after its Unlock, or after Close of its Session.
 	ErrReleased = errs.ErrReleased
 
-	// ErrSessionExpired: the ZooKeeper session of a call has ended, and the call cannot go on in the next
-	// one.
+	// ErrSessionExpired: the session of a call has ended, and the call cannot go on in the next one.
 	ErrSessionExpired = errs.ErrSessionExpired
 
 	// ErrClosed: the Session was closed before or during the call.
 	ErrClosed = errs.ErrClosed
 
-	// ErrMisuse: the call can never succeed, because of a malformed path, a size below one, an unlock without
-	// a lock, parameters that contradict other processes. Do not retry it.
+	// ErrMisuse: the call can never succeed: a malformed path, an unlock without a lock, parameters that
+	// contradict other processes. Do not retry it.
 	ErrMisuse = errs.ErrMisuse
 
-	// ErrUpgrade: a holder of a read lock asked for the write lock of the same path, which would be a
-	// deadlock.
+	// ErrUpgrade: a reader asked for the write lock of the same path, which would be a deadlock.
 	ErrUpgrade = errs.ErrUpgrade
 
 	// ErrBroken: the other parties of a barrier can no longer be expected, or nodes were removed externally.
@@ -43,21 +40,20 @@ var (
 	// ErrNoLeader: an election has no leader now.
 	ErrNoLeader = errs.ErrNoLeader
 
-	// ErrNotFound: there is no such thing as the call asks about. It is an fs.ErrNotExist.
+	// ErrNotFound: there is no such thing. It is an fs.ErrNotExist.
 	ErrNotFound = errs.ErrNotFound
 
-	// ErrStale: a token is older than one already seen, so its holder no longer holds. With WithForwardOnly
-	// also: the servers have lost transactions.
+	// ErrStale: a newer token was seen, so the holder no longer holds; or WithForwardOnly found that the
+	// servers have lost transactions.
 	ErrStale = errs.ErrStale
 )
 
-// Error is the error of a call of this module. Its text is one line, such as "zkqueue: put /q: session
-// closed".
+// Error is the error of a call of this module, such as "zkqueue: put /q: session closed".
 type Error struct {
-	Package string // whose method was called; empty is "zksync"
-	Op      string // in lower case: "lock", "connect"; may be empty
-	Path    string // whole; may be empty
-	Err     error  // the reason; never nil in an Error of this module
+	Package string // empty is "zksync"
+	Op      string // "lock", "connect"; may be empty
+	Path    string // may be empty
+	Err     error  // the reason; never nil
 }
 
 // Error returns "<package>: <op> <path>: <reason>".

@@ -7,19 +7,18 @@ import (
 )
 
 // Fence protects a resource of this process from holders that have lost their lock and do not know it yet: it
-// refuses every [Token] older than the newest it has admitted. The zero Fence is ready to use. Do not copy it
-// after the first use.
+// refuses every [Token] older than the newest it has admitted. The zero Fence is ready to use. Do not copy
+// it.
 //
 // Call Admit while holding the lock under which the change is made: otherwise a newer holder may come between
-// the two. A Fence forgets when the process ends. If the resource outlives the process, keep the newest token
-// with its data.
+// the two. If the resource outlives the process, keep the newest token with its data.
 type Fence struct {
 	mu     sync.Mutex
 	newest Token // guarded by mu; only ever grows
 }
 
-// Admit remembers token and returns nil, unless a newer one was admitted before: then the error is
-// [ErrStale]. The zero token is ErrStale and [ErrMisuse].
+// Admit remembers token, unless a newer one was admitted before: then the error is [ErrStale]. The zero token
+// is ErrStale and [ErrMisuse].
 func (f *Fence) Admit(token Token) error {
 	if token.Zxid <= 0 {
 		return errs.Wrap("zksync", "fence", "", errs.Misuse("token %s belongs to no grant: %w", token, ErrStale))

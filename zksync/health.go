@@ -27,7 +27,7 @@ func (s *Session) Healthy() error {
 	return nil
 }
 
-// HealthHandler answers 200 while s is [Session.Healthy], else 503 with one line that says why.
+// HealthHandler answers 200 while s is [Session.Healthy], else 503 and why.
 func HealthHandler(s *Session) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if err := s.Healthy(); err != nil {

@@ -13,13 +13,13 @@ import (
 // Unlock cannot touch a later hold.
 //
 // A lease is lost when no proof remains that the leader of the servers counts the session as alive: on a
-// silent connection usually after 0.6 of the session timeout, at the latest after 0.95. A lost lease does not
+// silent connection usually after 0.6 of the session timeout, at the latest after 0.95. Its loss does not
 // stop the goroutine that holds it.
 type Lease lease.Lease
 
-// LeaseFrom returns the lease under which a function runs, from the context that the function was given, or
-// nil: by Do and its like, Run of an election, Assign, a Once, a flight, a job, [Lease.Context]. Of nested
-// locks it is the innermost, of a [Multi] the last.
+// LeaseFrom returns the lease under which a function runs, from the context that Do, Run, Assign, a Once, a
+// flight, a job or [Lease.Context] gave it, or nil. Of nested locks it is the innermost, of a [Multi] the
+// last.
 func LeaseFrom(ctx context.Context) *Lease { return (*Lease)(lease.From(ctx)) }
 
 func (l *Lease) inner() *lease.Lease { return (*lease.Lease)(l) }
@@ -36,49 +36,46 @@ func (l *Lease) made() *lease.Lease {
 // one than the greatest that it has seen.
 func (l *Lease) Token() Token { return Token(l.made().Token()) }
 
-// Context has the values of the acquiring context, but ends only with the lease. context.Cause is then
-// ErrLost, ErrReleased or ErrMaxHold.
+// Context has the values of the acquiring context, but ends with the lease, with the cause ErrLost,
+// ErrReleased or ErrMaxHold.
 func (l *Lease) Context() context.Context { return l.made().Context() }
 
-// Done is closed when the lease ends; Err says why. After a lost session it is closed before the servers can
-// grant to another contender; after the node's external removal at most a second later, if there is a
-// connection.
+// Done is closed when the lease ends. After a lost session that is before the servers can grant to another
+// contender; after the node's external removal at most a second later, if there is a connection.
 func (l *Lease) Done() <-chan struct{} { return l.made().Done() }
 
-// Err is nil while the lease is held, then ErrReleased, ErrLost or ErrMaxHold. Its text says why the session
-// was lost.
+// Err is nil while the lease is held, then ErrReleased, ErrLost or ErrMaxHold, and says why.
 func (l *Lease) Err() error { return l.made().Err() }
 
-// Valid reports whether the lease can be proved to be held at this instant. It sends nothing. It is false
-// during a downgrade. The process may be paused right after it, so it does not replace fencing.
+// Valid reports whether the lease can be proved to be held at this instant. It sends nothing. The process may
+// be paused right after it, so it does not replace fencing.
 func (l *Lease) Valid() bool { return l.made().Valid() }
 
-// Path is the path of the lock: as given to its constructor, or the one below it by which a Once, a flight or
-// an item of a group is locked.
+// Path is the path of the lock, or the one below it by which a Once, a flight or an item of a group is
+// locked.
 func (l *Lease) Path() string { return l.made().Path() }
 
-// Expires is when the lease ends if no server answers any more, at the latest at its [WithMaxHold]. Each
-// answer moves it. It is the zero time once the lease has ended.
+// Expires is when the lease ends if no server answers any more, or at its [WithMaxHold]. It is the zero time
+// once the lease has ended.
 func (l *Lease) Expires() time.Time { return l.made().Expires() }
 
 // Node is the path of the lease's own node.
 func (l *Lease) Node() string { return l.made().Node() }
 
-// Revoked is closed when another process asks the holder to release the lock, with [Revoke]. A holder may
-// ignore it. The channel stays open at the end of the lease, so select on Done, too.
+// Revoked is closed when another process asks the holder to release the lock ([Revoke]), which it may ignore.
+// It stays open at the end of the lease, so select on Done, too.
 func (l *Lease) Revoked() <-chan struct{} { return l.made().Revoked() }
 
-// Unlock releases the lease and waits at most a second for the servers to confirm. Without a connection it
-// returns nil at once, and the session removes the node later. If the lease was lost before, the error is
-// ErrLost: another process may have held at the same time. A second call returns the same.
+// Unlock releases the lease and waits at most a second for the servers. Without a connection it returns nil
+// at once, and the session removes the node later. If the lease was lost before, the error is ErrLost:
+// another process may have held at the same time. A second call returns the same.
 func (l *Lease) Unlock() error { return l.made().Unlock() }
 
-// Guard runs the operations of zk.Conn.Multi as one transaction that the servers apply only while this lease
-// holds, and returns their results. So they refuse a write of a holder that was paused or cut off. Paths are
-// below the session's chroot.
+// Guard runs the operations of zk.Conn.Multi, with paths below the chroot, as one transaction that the
+// servers apply only while this lease holds: they refuse it from a holder that was paused or cut off.
 //
 // The error is ErrLost if the lease was lost, ErrReleased after Unlock. If an operation fails, nothing was
-// applied, and Op and Path of the *Error name it. If the answer is lost, the error is [Ambiguous].
+// applied, and Op and Path of the *Error name it.
 func (l *Lease) Guard(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	return l.made().Guard(ctx, ops...)
 }

@@ -24,10 +24,9 @@ type Multi struct {
 	held Leases // through Lock or TryLock, in the order in which they were locked
 }
 
-// MultiLock makes one lock of several mutexes: it locks all of them or none, in the order of their paths, so
-// MultiLocks that share mutexes never wait for each other. The mutexes may belong to different sessions and
-// clusters; those of one path are ordered by the servers given to Connect. The first call reports two mutexes
-// of one lock, or none, as ErrMisuse.
+// MultiLock makes one lock of several mutexes, of any sessions and clusters: it locks all of them or none, in
+// the order of their paths, so MultiLocks that share mutexes never wait for each other. Mutexes of one path
+// are ordered by the servers given to Connect.
 func MultiLock(mutexes ...*Mutex) *Multi {
 	all := append([]*Mutex{}, mutexes...)
 	slices.SortFunc(all, func(a, b *Mutex) int {
@@ -36,8 +35,8 @@ func MultiLock(mutexes ...*Mutex) *Multi {
 	return &Multi{all: all}
 }
 
-// MultiLockInOrder is [MultiLock] in the order of the arguments, for paths that other programs lock in an
-// order of their own. All processes must give the same order: opposite ones wait for each other for ever.
+// MultiLockInOrder is [MultiLock] in the order of the arguments. All processes must give the same order:
+// opposite ones wait for each other for ever.
 func MultiLockInOrder(mutexes ...*Mutex) *Multi {
 	return &Multi{all: slices.Clone(mutexes)}
 }
@@ -96,8 +95,8 @@ func (m *Mutex) twice(ctx context.Context, held Leases) error {
 	return nil
 }
 
-// LockContext locks all mutexes and returns their leases in the order of locking. ctx bounds the whole. If
-// one cannot be locked, or is lost meanwhile, the others are unlocked.
+// LockContext locks all mutexes and returns their leases, in the order of locking. If one cannot be locked,
+// or is lost meanwhile, the others are unlocked.
 func (m *Multi) LockContext(ctx context.Context) (Leases, error) {
 	return m.made().acquire(ctx, (*Mutex).lock, false)
 }
@@ -183,10 +182,10 @@ func (ls Leases) unlockWithin(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Leases are the leases of a [Multi], in the order in which they were granted.
+// Leases are the leases of a [Multi], in the order of locking.
 type Leases []*Lease
 
-// Err is nil while all leases are held, else the error of the first in order that has ended.
+// Err is nil while all leases are held, else the first error.
 func (ls Leases) Err() error {
 	for _, l := range ls {
 		if err := l.Err(); err != nil {
@@ -201,7 +200,7 @@ func (ls Leases) Valid() bool {
 	return !slices.ContainsFunc(ls, func(l *Lease) bool { return !l.Valid() })
 }
 
-// Unlock releases all leases, the latest first. It joins the errors of those lost before.
+// Unlock releases all leases, the latest first. It joins the errors.
 func (ls Leases) Unlock() error {
 	var all error
 	for _, l := range slices.Backward(ls) {
@@ -210,7 +209,7 @@ func (ls Leases) Unlock() error {
 	return all
 }
 
-// Do is [Mutex.Do] with all mutexes: the context of f ends with any of the leases.
+// Do is [Mutex.Do] with all mutexes.
 func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, leases Leases) error) (err error) {
 	held, err := m.LockContext(ctx)
 	if err != nil {
@@ -230,8 +229,7 @@ func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, leases Lease
 	return f(ctx, held)
 }
 
-// Lock locks all mutexes. If one is lost during the wait for the next, it begins again. A later loss is like
-// one of [Mutex.Lock].
+// Lock locks all mutexes. If one is lost during the wait for the next, it begins again.
 func (m *Multi) Lock() {
 	if err := m.made().misuse(); err != nil {
 		panic(err)

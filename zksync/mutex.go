@@ -11,14 +11,12 @@ import (
 	"github.com/go-menagerie/menagerie/internal/share"
 )
 
-// Mutex is a mutual exclusion lock for many machines: sync.Mutex with a path. It is granted in the order in
-// which the servers queued the contenders, also those of Curator's InterProcessMutex, go-zookeeper's Lock, or
-// kazoo's Lock (with the node name "-lock-"). It is not reentrant.
+// Mutex is sync.Mutex for many machines. It is granted in the order in which the servers queued the
+// contenders, also those of Curator's InterProcessMutex, go-zookeeper's Lock, or kazoo's Lock (with the node
+// name "-lock-"). It is not reentrant.
 //
 // The goroutines of one process should share one Mutex: it is handed on without a request ([WithHandover]).
-//
-// Lock, TryLock and Unlock are those of sync.Mutex. LockContext and TryLockContext return a [Lease], and Do
-// passes one to its function. The two forms may be mixed.
+// Its two forms may be mixed.
 type Mutex share.Cohort
 
 // cohort is m, which NewMutex has made. Of a zero or nil value it panics.
@@ -32,13 +30,13 @@ func (m *Mutex) cohort() *share.Cohort {
 
 func (m *Mutex) at() *session.Access { return m.cohort().At() }
 
-// Locker is a lock of this module, for zkcond: a [Mutex], a zkrwmutex.RWMutex, a lock of package reentrant.
+// Locker is a lock of this module, for zkcond.
 type Locker interface {
 	sync.Locker
 	share.Lock
 }
 
-// NewMutex names a lock by the path of its directory. Keep no data in it.
+// NewMutex names a lock by the path of its directory.
 func NewMutex(s *Session, path string, opts ...Option) *Mutex {
 	return (*Mutex)(share.NewCohort(session.NewDelayed("zksync", s.inner(), path, opts), queue.KindLock))
 }
@@ -47,32 +45,30 @@ func NewMutex(s *Session, path string, opts ...Option) *Mutex {
 // Unlock. [Mutex.Lease] reports the loss.
 func (m *Mutex) Lock() { m.cohort().LockDropIn() }
 
-// TryLock locks m if no other contender holds or waits for it, and reports whether it did. It is false at
-// once if m is locked in this process.
+// TryLock locks m if no other contender holds or waits for it, and reports whether it did.
 func (m *Mutex) TryLock() bool {
 	_, ok := m.cohort().TryDropIn()
 	return ok
 }
 
-// Unlock unlocks m from any goroutine, and waits like [Lease.Unlock]. It panics if m is not locked through
-// Lock or TryLock.
+// Unlock unlocks m from any goroutine, and waits like [Lease.Unlock]. It panics if m is not locked by Lock or
+// TryLock.
 func (m *Mutex) Unlock() {
 	if !m.cohort().Current().UnlockDropIn() {
 		panic("zksync: unlock of unlocked mutex")
 	}
 }
 
-// Lease is the lease of the current hold in this process, or nil. After Lock it is the caller's own.
+// Lease is the lease of the current hold in this process, or nil.
 func (m *Mutex) Lease() *Lease { return (*Lease)(m.cohort().Current()) }
 
-// LockContext locks m and returns the lease. ctx bounds only the wait: the lease outlives it. If ctx ends,
-// the error says what the call waited for: "2nd in line, held by web-3 pid 4711 for 12s".
+// LockContext locks m and returns the lease, which outlives ctx. If ctx ends, the error says what the call
+// waited for: "2nd in line, held by web-3 pid 4711 for 12s".
 func (m *Mutex) LockContext(ctx context.Context) (*Lease, error) {
 	return m.lock(ctx, false)
 }
 
-// TryLockContext locks m if no other contender holds or waits for it, and returns the lease, else
-// ErrNotAcquired.
+// TryLockContext locks m if no other contender holds or waits for it, else ErrNotAcquired.
 func (m *Mutex) TryLockContext(ctx context.Context) (*Lease, error) {
 	return m.tryLock(ctx, false)
 }
@@ -96,7 +92,7 @@ func (m *Mutex) tryLock(ctx context.Context, dropIn bool) (*Lease, error) {
 }
 
 // Do runs f while holding m, and unlocks when f returns or panics. The context of f ends with ctx and with
-// the lease. Do returns f's error; if that is nil and the lease was lost while f ran, ErrLost.
+// the lease. Do returns f's error, else ErrLost if the lease was lost while f ran.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, l *Lease) error) error {
 	l, err := m.LockContext(ctx)
 	if err != nil {

@@ -14,23 +14,22 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Option changes a default of what is at a path. If it has no meaning there, the first call reports
-// ErrMisuse.
+// Option changes a default of what is at a path. One that has no meaning there is ErrMisuse.
 type Option session.Option
 
 // SessionOption changes a default of [Connect].
 type SessionOption session.SessionOption
 
-// CommonOption is an [Option] and a [SessionOption]: given to [Connect], the default of all paths.
+// CommonOption is an [Option] and, as the default of all paths, a [SessionOption].
 type CommonOption interface {
 	Option
 	SessionOption
 }
 
-// WithTimeout asks for a session timeout; the default is 15 s. The servers have limits of their own: see
-// [Session.Timeout]. The locks of a crashed holder are free after that time plus one server tick at the
-// latest. With less than 10 s a lease may end after the next grant if the servers' leader is cut off:
-// docs/guarantees.md has a table.
+// WithTimeout asks for a session timeout; the default is 15 s, and the servers have limits of their own
+// ([Session.Timeout]). The locks of a crashed holder are free after that time plus one server tick. With less
+// than 10 s a lease may end after the next grant if the servers' leader is cut off: docs/guarantees.md has a
+// table.
 func WithTimeout(d time.Duration) SessionOption {
 	return session.ForSession(func(s *session.Settings) {
 		if d < time.Millisecond || d > 24*time.Hour {
@@ -41,20 +40,20 @@ func WithTimeout(d time.Duration) SessionOption {
 }
 
 // WithExistingChroot refuses a chroot that does not exist, with ErrMisuse: a misspelt one would have locks of
-// its own. Create the chroot as a persistent node: the servers remove an empty container.
+// its own.
 func WithExistingChroot() SessionOption {
 	return session.ForSession(func(s *session.Settings) { s.Existing = true })
 }
 
 // WithForwardOnly ends the session for good, with ErrStale, if the servers have lost transactions that it has
-// seen: tokens and values would go back. Without it the session logs a warning and goes on. A session that
-// begins after the loss cannot notice it.
+// seen: tokens and values would go back. Without it the session logs a warning. A session that begins after
+// the loss cannot notice it.
 func WithForwardOnly() SessionOption {
 	return session.ForSession(func(s *session.Settings) { s.Forward = true })
 }
 
 // WithAuth presents a credential to the servers, for example WithAuth("digest", []byte("user:password")). It
-// may be given more than once. Connect fails if the servers refuse it.
+// may be given more than once.
 func WithAuth(scheme string, cred []byte) SessionOption {
 	return session.ForSession(func(s *session.Settings) {
 		s.Auth = append(s.Auth, zkconn.Auth{Scheme: scheme, Cred: slices.Clone(cred)})
@@ -62,8 +61,7 @@ func WithAuth(scheme string, cred []byte) SessionOption {
 }
 
 // WithACL sets the access control list of all nodes that are created; the default is open to everybody. Nodes
-// that exist keep their lists: if everybody may still change the path, the session logs a warning with the
-// command that mends it.
+// that exist keep their lists: if everybody may still change the path, the session logs a warning.
 func WithACL(acl ...zk.ACL) CommonOption {
 	return session.ForBoth("WithACL", func(s *session.Settings) {
 		if len(acl) == 0 {
@@ -79,8 +77,8 @@ func WithTLS(c *tls.Config) SessionOption {
 }
 
 // WithTLSFiles uses TLS with PEM files: ca has the trusted authorities ("" for those of this machine), cert
-// and key the client's certificate, or "". They are read again at each connection. Files that cannot be used
-// are ErrMisuse of Connect; later a warning, and the last good ones count.
+// and key the client's certificate, or "". They are read again at each connection; if they cannot be used
+// then, the last good ones count.
 func WithTLSFiles(ca, cert, key string) SessionOption {
 	return session.ForSession(func(s *session.Settings) { s.TLSFiles(ca, cert, key) })
 }
@@ -101,9 +99,9 @@ func WithTracer(t Tracer) SessionOption {
 	return session.ForSession(func(s *session.Settings) { s.Trace = tracing(t) })
 }
 
-// WithLeaseFraction ends leases at the given fraction of the session timeout after the newest request that
-// the servers acknowledged, above 0 and at most 1, the default. "The client stops after five missed
-// heartbeats, the servers free after ten" is 0.5. Waiters lose their place at the same time.
+// WithLeaseFraction ends leases, and places in queues, at the given fraction of the session timeout after the
+// newest request that the servers acknowledged, above 0 and at most 1, the default. "The client stops after
+// five missed heartbeats, the servers free after ten" is 0.5.
 func WithLeaseFraction(f float64) SessionOption {
 	return session.ForSession(func(s *session.Settings) {
 		if !(f > 0 && f <= 1) {
@@ -113,16 +111,15 @@ func WithLeaseFraction(f float64) SessionOption {
 	})
 }
 
-// WithSessionFile keeps the id and password of the session in a file (mode 0600) until the servers have
-// confirmed the session's end. The next process with the same file ends the session of a killed one, so its
-// locks are free at once. A second living process with the same file gets ErrMisuse.
+// WithSessionFile keeps the id and password of the session in a file (mode 0600). The next process with the
+// same file ends the session of a killed one, so its locks are free at once. A second living process with the
+// same file gets ErrMisuse.
 func WithSessionFile(path string) SessionOption {
 	return session.ForSession(func(s *session.Settings) { s.File = path })
 }
 
-// WithHandover sets how many times in a row a process may hand its place to the next goroutine that waits on
-// the same object, without a request. The default is 32, within 10 ms of the grant. With 0 every goroutine
-// queues by itself.
+// WithHandover sets how many times in a row a process may hand its place to the next goroutine of the same
+// object, without a request. The default is 32, within 10 ms of the grant.
 func WithHandover(n int) Option {
 	return session.ForLock("WithHandover", func(s *session.Settings) {
 		if n < 0 {
@@ -133,8 +130,8 @@ func WithHandover(n int) Option {
 }
 
 // WithLinger keeps the place in the queue for up to d after the last Unlock, so that locking again costs no
-// request. The default is 0. The place is given up as soon as another contender queues or the connection is
-// lost. The Try forms of other sessions do not queue, and find the lock taken.
+// request. The place is given up as soon as another contender queues or the connection is lost. The Try forms
+// of other sessions do not queue, and find the lock taken.
 func WithLinger(d time.Duration) Option {
 	return session.ForLock("WithLinger", func(s *session.Settings) {
 		if d < 0 {
@@ -145,7 +142,7 @@ func WithLinger(d time.Duration) Option {
 }
 
 // WithMaxHold ends every lease d after its grant with ErrMaxHold, and others are granted. A critical section
-// that goes on is stopped only by fencing. The default is 0: no bound.
+// that goes on is stopped only by fencing.
 func WithMaxHold(d time.Duration) Option {
 	return session.ForLock("WithMaxHold", func(s *session.Settings) {
 		if d < 0 {
@@ -156,9 +153,9 @@ func WithMaxHold(d time.Duration) Option {
 }
 
 // WithLockDelay keeps a lock from being granted for d (at least 1 ms) after a hold that was lost and not
-// released, so that late writes of the lost holder can arrive; [Fence] and [Lease.Guard] need no time.
-// Meanwhile the Try forms fail with ErrNotAcquired. All users of a path must give the same d. [NewMutex] and
-// zkelection.New take it; docs/guarantees.md says from when it counts.
+// released, so that late writes of the lost holder can arrive; [Fence] and [Lease.Guard] need no time. All
+// users of a path must give the same d. It is for [NewMutex] and zkelection.New; docs/guarantees.md says from
+// when it counts.
 func WithLockDelay(d time.Duration) Option {
 	return session.LockDelay{Option: session.Misplaced("WithLockDelay"), D: d}
 }
@@ -170,9 +167,8 @@ func WithAsyncUnlock() Option {
 	return session.ForLock("WithAsyncUnlock", func(s *session.Settings) { s.Async = true })
 }
 
-// WithCodec sets how values become the data of nodes, in the types that keep values. The default is JSON;
-// [Raw] keeps bytes as they are. A value that the codec refuses, or that does not fit into a request of 1 MB,
-// is ErrMisuse before anything is sent.
+// WithCodec sets how values become the data of nodes. The default is JSON. A value that the codec refuses, or
+// that does not fit into a request of 1 MB, is ErrMisuse before anything is sent.
 func WithCodec(c Codec) Option {
 	return session.ForValues("WithCodec", func(s *session.Settings) {
 		if s.Codec = c; c == nil {
@@ -181,8 +177,7 @@ func WithCodec(c Codec) Option {
 	})
 }
 
-// Codec turns values into the data of nodes, and back. Unmarshal is given a pointer. Many goroutines may call
-// both at once.
+// Codec turns values into the data of nodes, and back, into a pointer. Many goroutines may call both at once.
 type Codec interface {
 	Marshal(v any) ([]byte, error)
 	Unmarshal(data []byte, v any) error
@@ -191,7 +186,7 @@ type Codec interface {
 // Raw is the codec of values that are []byte or string.
 var Raw Codec = codec.Raw
 
-// WithName sets a name for people, such as the service's, which [Contender] shows.
+// WithName sets a name for people, such as the service's.
 func WithName(name string) CommonOption {
 	return session.ForBoth("WithName", func(s *session.Settings) { s.Name = name })
 }

@@ -2,15 +2,13 @@ package zksync
 
 import "github.com/go-menagerie/menagerie/internal/node"
 
-// Owner names the owner of a node, for people. No decision depends on it.
+// Owner names the owner of a node, for people.
 type Owner struct {
-	// Host is empty if it is not known.
 	Host string
-	// PID is 0 if it is not known.
-	PID int
-	// Name is that of [WithName], or the data of another library's node: at most 64 printable characters.
+	PID  int
+	// Name is that of [WithName], or another library's data: at most 64 characters.
 	Name string
 }
 
-// String is "host (pid 1, name)", with what is known, else "unknown".
+// String is "host (pid 1, name)", or "unknown".
 func (o Owner) String() string { return node.Owner(o).String() }

@@ -12,11 +12,8 @@ import (
 )
 
 // Revoke asks a contender, as [Contenders] returns it, to release its lock: see [Lease.Revoked]. A waiter
-// hears of it when it is granted. The request never reaches another contender or a later hold. If the
-// contender has left, the error is ErrStale.
-//
-// A contender of another library is asked as Curator's Revoker does, which an InterProcessMutex hears after
-// makeRevocable.
+// hears of it when it is granted. The request never reaches a later hold. If the contender has left, the
+// error is ErrStale. A contender of another library is asked as Curator's Revoker does.
 func Revoke(ctx context.Context, s *Session, contender Contender) error {
 	v := view(s, contender.Node)
 	en, ok := queue.ParseEntry(path.Base(contender.Node))

@@ -11,7 +11,7 @@ import (
 )
 
 // Session is a connection to ZooKeeper that outlives single ZooKeeper sessions: if one is lost, every [Lease]
-// of it is lost, and the Session opens the next. One Session is enough for a process.
+// of it is lost, and the Session opens the next. One is enough for a process.
 type Session session.Session
 
 func (s *Session) inner() *session.Session { return (*session.Session)(s) }
@@ -25,20 +25,18 @@ func (s *Session) made() *session.Session {
 }
 
 // Connect opens a session with the servers of a ZooKeeper connect string ("zk1:2181,zk2:2181,zk3:2181/app").
-// All paths are below the chroot, which is created when needed: see [WithExistingChroot].
-//
-// ctx bounds only the call. If it ends, the error says why the last attempt at each server failed. A
-// malformed string or option, or a session file in use, is ErrMisuse at once.
+// All paths are below the chroot, which is created when needed. ctx bounds only the call. If it ends, the
+// error says why the last attempt at each server failed.
 func Connect(ctx context.Context, servers string, opts ...SessionOption) (*Session, error) {
 	s, err := session.Connect(ctx, servers, session.Options[session.SessionOption](opts)...)
 	return (*Session)(s), err
 }
 
-// State is the state of the session at this instant.
+// State is the state of the session now.
 func (s *Session) State() State { return State(s.made().State()) }
 
-// Changes returns every change of the state after the call, in order, also to a slow caller. The sequence
-// ends with ctx and after [Closed]. Range over it once.
+// Changes returns every change of the state after the call, in order, until ctx ends or after [Closed]. Range
+// over it once.
 func (s *Session) Changes(ctx context.Context) iter.Seq[State] {
 	changes := s.made().Changes(ctx)
 	return func(yield func(State) bool) {
@@ -46,20 +44,20 @@ func (s *Session) Changes(ctx context.Context) iter.Seq[State] {
 	}
 }
 
-// Timeout is the session timeout that the servers granted, 0 before the first session.
+// Timeout is the session timeout that the servers granted.
 func (s *Session) Timeout() time.Duration { return s.made().Timeout() }
 
 // ID is the id of the current ZooKeeper session, 0 while there is none.
 func (s *Session) ID() int64 { return s.made().ID() }
 
-// Conn is the client connection of the current ZooKeeper session, nil before the first, for requests that
-// this module does not have. Its paths include the chroot. Do not close it, and do not keep it: it ends with
-// the ZooKeeper session. The first call in one may wait for the servers, up to a second.
+// Conn is the client connection of the current ZooKeeper session, or nil, for requests that this module does
+// not have. Its paths include the chroot. Do not close it, and do not keep it: it ends with the ZooKeeper
+// session.
 func (s *Session) Conn() *zk.Conn { return s.made().Conn() }
 
 // Close releases every lease, ends the ZooKeeper session on the servers, and joins every goroutine of the
-// session, within 2 s. If the servers cannot be reached, the session expires by its timeout. Further calls
-// return the same. An error concerns only the session file.
+// session, within 2 s. If the servers cannot be reached, the session expires by its timeout. An error
+// concerns only the session file.
 func (s *Session) Close() error { return s.made().Close() }
 
 // State is the state of a [Session]'s connection to the servers.
@@ -69,10 +67,9 @@ const (
 	// Connected: the servers are reachable and the session is alive.
 	Connected State = iota + 1
 	// Suspended: the connection is down, but the session can still be proved to live. Leases are held, calls
-	// wait. A silent connection is noticed after up to 2/3 of the session timeout, so Lost may follow on
-	// Connected.
+	// wait. A silent connection is noticed late, so Lost may follow on Connected.
 	Suspended
-	// Lost: the session can no longer be proved to live. Its leases are lost; the Session opens the next one.
+	// Lost: the session can no longer be proved to live; its leases are lost.
 	Lost
 	// Closed: Close was called. It is the last state.
 	Closed

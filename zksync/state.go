@@ -16,13 +16,13 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Summary is what the states of all types have in common, as `menagerie ls --json` prints it.
+// Summary is what the states of all types have in common.
 type Summary struct {
 	Path    string      `json:"path"`
 	Kind    string      `json:"kind"`    // "lock", "barrier" ...
 	State   string      `json:"state"`   // for programs: "free", "held" ...
 	Detail  string      `json:"detail"`  // for people
-	Entries []Contender `json:"entries"` // holders and waiters, parties, members, in order
+	Entries []Contender `json:"entries"` // holders, waiters, parties, in order
 }
 
 // In returns the entries in one state, such as [Held].

@@ -3,15 +3,14 @@ package zksync
 import "github.com/go-menagerie/menagerie/internal/node"
 
 // Token is a fencing token. It is strictly greater than the tokens of all earlier grants of the path that it
-// conflicts with, across processes, session expiries and the removal of the lock's directory.
+// conflicts with, across processes, sessions and removals of the path.
 //
 // Have your storage refuse a smaller token than the greatest that it has seen: then not even a paused holder
-// can write late. [Fence] does that inside a process. In SQL, with the token in a column of 25 characters, an
-// update of no row is a stale token:
+// can write late. In SQL, with the token in a column of 25 characters, an update of no row is a stale token:
 //
 //	UPDATE accounts SET balance = $2, token = $1 WHERE id = $3 AND token <= $1
 type Token struct {
-	// Zxid is the creation zxid of the granted node. It grows for the life of the ensemble.
+	// Zxid is the creation zxid of the granted node.
 	Zxid int64
 	// Seq counts hand-overs inside the process, and a downgrade.
 	Seq uint32
@@ -23,13 +22,13 @@ func ParseToken(s string) (Token, error) {
 	return Token(t), err
 }
 
-// Compare returns -1 if t was granted before other, +1 if after, 0 if they are the same grant, of one path.
+// Compare returns -1 if t was granted before other, +1 if after, else 0.
 func (t Token) Compare(other Token) int { return node.Token(t).Compare(node.Token(other)) }
 
 // IsZero reports whether t is the zero Token, which no grant ever has.
 func (t Token) IsZero() bool { return t == Token{} }
 
-// String returns 16 hexadecimal digits of Zxid, a dash and 8 digits of Seq. The texts sort like the tokens.
+// String returns 16 hexadecimal digits of Zxid, a dash and 8 of Seq. It sorts like the token.
 func (t Token) String() string { return node.Token(t).String() }
 
 // MarshalText returns the String. It fails on a negative Zxid.
@@ -38,8 +37,8 @@ func (t Token) MarshalText() ([]byte, error) { return node.Token(t).MarshalText(
 // UnmarshalText is [ParseToken]. On an error t is unchanged.
 func (t *Token) UnmarshalText(text []byte) error { return (*node.Token)(t).UnmarshalText(text) }
 
-// MarshalBinary returns 12 bytes that sort like the tokens. It fails on a negative Zxid.
+// MarshalBinary returns 12 bytes that sort like the token. It fails on a negative Zxid.
 func (t Token) MarshalBinary() ([]byte, error) { return node.Token(t).MarshalBinary() }
 
-// UnmarshalBinary reads what MarshalBinary wrote. On an error, [ErrMisuse], t is unchanged.
+// UnmarshalBinary reads MarshalBinary's bytes. On an error, [ErrMisuse], t is unchanged.
 func (t *Token) UnmarshalBinary(data []byte) error { return (*node.Token)(t).UnmarshalBinary(data) }

@@ -9,8 +9,8 @@ import (
 )
 
 // Tracer is called when a goroutine begins to acquire a lease, and when that ends, in that goroutine. Its
-// methods must be safe for concurrent use and quick, and must not call [Session.Close], which waits for them.
-// It may also implement [ReleaseTracer], [LossTracer] and [StateTracer].
+// methods must be quick, and must not call [Session.Close], which waits for them. It may also implement
+// [ReleaseTracer], [LossTracer] and [StateTracer].
 type Tracer interface {
 	// AcquireStart is called before the first request. The context it returns reaches AcquireEnd, and the
 	// lease's context has its values.
@@ -33,11 +33,11 @@ type LossTracer interface {
 
 // StateTracer is an optional part of a [Tracer].
 type StateTracer interface {
-	// StateChange is called for every change of the state of a Session, in order.
+	// StateChange is called for every change of the state, in order.
 	StateChange(data StateChangeData)
 }
 
-// AcquireStartData describes an acquisition that begins. Path is the constructor's.
+// AcquireStartData describes an acquisition that begins.
 type AcquireStartData struct {
 	_    struct{}
 	Path string

@@ -11,9 +11,8 @@ import (
 )
 
 // Verify asks the servers whether token belongs to a current holder of the lock, election or semaphore at
-// path; if not, it returns ErrStale. It is for resources that cannot store tokens: only [Fence] and
-// [Lease.Guard] protect against a change after the answer. It does not compare the token's Seq, which the
-// servers do not know.
+// path; if not, it returns ErrStale. Only [Fence] and [Lease.Guard] protect against a change after the
+// answer. It does not compare the token's Seq, which the servers do not know.
 func Verify(ctx context.Context, s *Session, path string, token Token) error {
 	v := view(s, path)
 	if token.IsZero() {
