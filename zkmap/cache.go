@@ -12,10 +12,10 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Cache is a copy of a map in the memory of this process, which follows the map until Close. Load, Len, All
-// and Age make no requests and do not block.
+// Cache is a copy of a map in the memory of this process, which follows the map until Close. Its methods make
+// no requests.
 //
-// The copy lags a little behind the servers, and need not show what this process has just stored. Without a
+// It lags a little behind the servers, and need not show what this process has just stored. Without a
 // connection it stays as it is, and Age grows. Values are shared: do not change what they point to.
 type Cache[K comparable, V any] struct {
 	m    *Map[K, V]
@@ -34,8 +34,8 @@ type item[K comparable, V any] struct {
 	v V
 }
 
-// Cached returns a copy of the map. It blocks until everything that is there has been read; after that ctx
-// does not matter. An entry that cannot be decoded is an error here; later it is left out, and logged.
+// Cached returns a copy of the map, when everything that is there has been read; after that ctx does not
+// matter. An entry that cannot be decoded later is left out, and logged.
 func (m *Map[K, V]) Cached(ctx context.Context) (*Cache[K, V], error) {
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c := &Cache[K, V]{
@@ -148,7 +148,7 @@ func (c *Cache[K, V]) heard() time.Time {
 	return time.Now()
 }
 
-// Load returns the value of a key; ok is false if the copy has none.
+// Load is [Map.Load] from the copy.
 func (c *Cache[K, V]) Load(k K) (v V, ok bool) {
 	text, err := c.m.keys.Encode(k)
 	if err != nil {
@@ -167,7 +167,7 @@ func (c *Cache[K, V]) Len() int {
 	return len(c.entries)
 }
 
-// All is a loop over the keys and values, in no order, as they are when the loop begins.
+// All is a loop over the keys and values, in no order, as they are when it begins.
 func (c *Cache[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		c.mu.RLock()
@@ -200,9 +200,7 @@ func (c *Cache[K, V]) Age() time.Duration {
 	return 0
 }
 
-// Changes is a loop over what changes in the copy. It begins with what is in it, as a Put for each key. If a
-// key changes again before the loop has its change, only the last state comes. The loop ends with Close, also
-// of the session.
+// Changes is [Map.Watch] of the copy. The loop ends with Close, also of the session.
 func (c *Cache[K, V]) Changes() iter.Seq[Change[K, V]] {
 	return func(yield func(Change[K, V]) bool) {
 		f := &feed[K, V]{latest: map[string]Change[K, V]{}, come: make(chan struct{}, 1)}
@@ -236,8 +234,7 @@ func (c *Cache[K, V]) Changes() iter.Seq[Change[K, V]] {
 	}
 }
 
-// Close ends the copy, which stays as it is, and the loops over its changes. Further calls have no effect. It
-// returns nil.
+// Close ends the copy, which stays as it is, and the loops over its changes. It returns nil.
 func (c *Cache[K, V]) Close() error {
 	c.stop()
 	<-c.over

@@ -4,7 +4,6 @@
 // A map is for thousands of keys that many processes must agree on: owners of partitions, settings,
 // registrations. It is not a database: each server keeps all of it in memory.
 //
-// Each change is one transaction, which is applied at most once. Calls that change something, and what they
-// return, act as if each happened at one instant between its begin and its end. Load, Contains, Range, Watch
-// and Cached promise less: see there. docs/map.md has the requests.
+// Calls that change something, and what they return, act as if each happened at one instant between its begin
+// and its end. Load, Contains, Range, Watch and Cached promise less. docs/map.md has the requests.
 package zkmap

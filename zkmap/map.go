@@ -13,8 +13,7 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Map is a map that many processes share, with the methods of sync.Map and some of java.util.concurrent's
-// ConcurrentMap.
+// Map is a map that many processes share, with the methods of sync.Map and some of ConcurrentMap.
 //
 // The error is zksync.ErrMisuse if a key or a value cannot be encoded or does not fit into a request, and
 // zksync.ErrBroken if nodes of the map were removed externally.
@@ -27,8 +26,8 @@ type keyed[K comparable] struct {
 	keys codec.Keys[K]
 }
 
-// New names a map by a path of its own. K is a string type, an integer type, or a type with the methods of
-// encoding.TextMarshaler and TextUnmarshaler.
+// New names a map. K is a string type, an integer type, or a type with the methods of encoding.TextMarshaler
+// and TextUnmarshaler.
 func New[K comparable, V any](s *zksync.Session, path string, opts ...zksync.Option) *Map[K, V] {
 	return &Map[K, V]{newKeyed[K](session.NewValueAccess("zkmap", (*session.Session)(s), path, opts), layout.Map)}
 }
@@ -75,8 +74,8 @@ func (m *Map[K, V]) decode(found table.Entry) (V, error) {
 }
 
 // Load returns the value of a key; ok is false if there is none. It is never older than what this session has
-// seen or written before, but a recent change by another session may be missing. Update and LoadOrStore read
-// the newest value.
+// seen or written, but a recent change by another session may be missing. Update and LoadOrStore read the
+// newest value.
 func (m *Map[K, V]) Load(ctx context.Context, k K) (v V, ok bool, err error) {
 	err = m.made().t.Of(ctx, "load", table.FromHere, m.key(k), func(p *table.Place) error {
 		found, err := p.Get()
@@ -101,7 +100,7 @@ func (m *Map[K, V]) Store(ctx context.Context, k K, v V) error {
 	})
 }
 
-// LoadOrStore returns the value of a key, with loaded true. If there is none, it stores v and returns that.
+// LoadOrStore returns the value of a key, with loaded true, or else stores v and returns that.
 func (m *Map[K, V]) LoadOrStore(ctx context.Context, k K, v V) (actual V, loaded bool, err error) {
 	err = m.made().t.Of(ctx, "load-or-store", table.ToExist, m.key(k), func(p *table.Place) error {
 		data, err := m.encode(p, v)
@@ -122,7 +121,7 @@ func (m *Map[K, V]) LoadOrStore(ctx context.Context, k K, v V) (actual V, loaded
 	return actual, loaded, err
 }
 
-// LoadAndDelete removes a key and returns the value that it had; loaded is false if there was none.
+// LoadAndDelete removes a key and returns its value; loaded is false if there was none.
 func (m *Map[K, V]) LoadAndDelete(ctx context.Context, k K) (v V, loaded bool, err error) {
 	return m.made().exchange(ctx, "load-and-delete", table.FromLeader, k, false, func(_ *table.Place, _ V, there bool) (d table.Decision, err error) {
 		if there {
@@ -140,7 +139,7 @@ func (m *Map[K, V]) Delete(ctx context.Context, k K) error {
 	})
 }
 
-// Swap sets the value of a key and returns the previous one; loaded is false if there was none.
+// Swap sets the value of a key and returns the one before; loaded is false if there was none.
 func (m *Map[K, V]) Swap(ctx context.Context, k K, v V) (previous V, loaded bool, err error) {
 	return m.made().exchange(ctx, "swap", table.ToExist, k, false, func(p *table.Place, _ V, _ bool) (table.Decision, error) {
 		data, err := m.encode(p, v)
@@ -148,8 +147,8 @@ func (m *Map[K, V]) Swap(ctx context.Context, k K, v V) (previous V, loaded bool
 	})
 }
 
-// CompareAndSwap sets the value of a key to new if it is old, and reports whether it did. Values are equal if
-// they are encoded as the same bytes.
+// CompareAndSwap sets the value of a key to new if it is old, by the encoded bytes, and reports whether it
+// did.
 func (m *Map[K, V]) CompareAndSwap(ctx context.Context, k K, old, new V) (swapped bool, err error) {
 	return m.made().compareAnd(ctx, "compare-and-swap", k, old, func(p *table.Place) (table.Decision, error) {
 		data, err := m.encode(p, new)
@@ -157,7 +156,7 @@ func (m *Map[K, V]) CompareAndSwap(ctx context.Context, k K, old, new V) (swappe
 	})
 }
 
-// CompareAndDelete removes a key if its value is old, like [Map.CompareAndSwap].
+// CompareAndDelete removes a key if its value is old, and reports whether it did.
 func (m *Map[K, V]) CompareAndDelete(ctx context.Context, k K, old V) (deleted bool, err error) {
 	return m.made().compareAnd(ctx, "compare-and-delete", k, old, func(*table.Place) (table.Decision, error) { return table.Decision{Do: table.Drop}, nil })
 }
@@ -180,7 +179,7 @@ func (m *Map[K, V]) compareAnd(ctx context.Context, op string, k K, old V, then 
 
 // Update sets the value of a key to what f returns for the present one, and returns that; ok is false if
 // there is none. If f returns keep false, the key is removed. f may run again if the key was changed
-// meanwhile, or in the next session. An error of f ends the call, and nothing is written.
+// meanwhile, or in the next session. If f fails, nothing is written.
 func (m *Map[K, V]) Update(ctx context.Context, k K, f func(old V, ok bool) (new V, keep bool, err error)) (V, error) {
 	var result, none V
 	var failed error // of f

@@ -24,9 +24,9 @@ type Change[K comparable, V any] struct {
 	Value V
 }
 
-// Watch is a loop over the changes of the map. It begins with the present entries, as a Put for each key.
-// Applied in order, the changes give the state on the servers, through disconnects and lost sessions. If a
-// key changes again before its change was read, only its last state comes.
+// Watch is a loop over the changes of the map, beginning with a Put for each key. Applied in order, the
+// changes give the state on the servers, through disconnects and lost sessions. If a key changes again before
+// its change was read, only its last state comes.
 //
 // The loop ends with ctx, whose error comes last. After an entry that cannot be decoded it goes on.
 func (m *Map[K, V]) Watch(ctx context.Context) iter.Seq2[Change[K, V], error] {
