@@ -78,8 +78,7 @@ func (c *Cron) made() *Cron {
 func (c *Cron) local() string { return c.at.Path + "/" + layout.Cron }
 
 // Every registers a job with a tick at each multiple of d, at least a millisecond, since the Unix epoch. The
-// name is the name of a node: not empty, without a slash. It affects later calls of Run, which report what is
-// wrong.
+// name is the name of a node. Later calls of Run report what is wrong.
 func (c *Cron) Every(name string, d time.Duration, f Func, opts ...JobOption) {
 	c.made().register(name, f, opts, func(j *job) {
 		switch {
@@ -104,11 +103,11 @@ func (c *Cron) At(name, spec string, f Func, opts ...JobOption) {
 	})
 }
 
-// Run waits for the lease of each job, and runs the ticks of the jobs whose lease it has.
+// Run waits for the lease of each job, and runs the ticks of the jobs whose lease it has. If the session is
+// lost, it waits for the leases again.
 //
 // When ctx ends, or an error is permanent, it ends the contexts of all running functions, waits until they
-// have returned, records the ticks that have succeeded, and gives up all leases. If the session is lost, the
-// contexts end, and Run waits for the leases again.
+// have returned, records the ticks that have succeeded, and gives up all leases.
 //
 // If other processes have a job with another schedule or other options, Run logs that and waits with that job
 // until they have stopped; with [WithRevision] it does not wait.
@@ -141,9 +140,8 @@ func (c *Cron) Run(ctx context.Context) error {
 	return c.at.Named("run", err)
 }
 
-// Last returns the record of the last run of a job, in whichever process; that run may not have ended. It is
-// zero if no tick has run yet. If no process has ever run a job of this name, the error is
-// zksync.ErrNotFound. All times are in UTC.
+// Last returns the record of the last run of a job, in whichever process; that run may not have ended. If no
+// process has ever run a job of this name, the error is zksync.ErrNotFound. All times are in UTC.
 func (c *Cron) Last(ctx context.Context, name string) (Record, error) {
 	var r run
 	err := checkName(name)

@@ -1,6 +1,6 @@
 // Package zkcron runs jobs at their times, each tick once in the cluster: the nightly job that must not run
-// on every machine that has it. Every process of a service makes the same [Cron], registers the same jobs
-// with [Cron.At] and [Cron.Every], and calls [Cron.Run].
+// on every machine that has it. Every process of a service makes the same [Cron], registers the same jobs,
+// and calls [Cron.Run].
 //
 // The first process in a job's queue has its lease and runs its ticks, one after the other, until its Run
 // ends or its session is lost. Then the next process takes over.
@@ -14,11 +14,7 @@
 // storage compare the token of [Tick].
 //
 // A tick may also pass while the one before it still runs, or while no process has the lease: see
-// [WithMissed]. Apart from such a paused process, a job never runs beside itself.
+// [WithMissed].
 //
-// # Clocks and time zones
-//
-// No tick begins more than five seconds early by the clock of the servers' leader. A spec without a zone is
-// in UTC. A time that the clocks of the zone skip has no tick on that day, and a time that they show twice
-// has two. docs/cron.md has more, and the requests.
+// docs/cron.md has more, about clocks and time zones too, and the requests.
 package zkcron

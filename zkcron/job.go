@@ -61,7 +61,7 @@ func (c *Cron) register(name string, f Func, opts []JobOption, set func(*job)) {
 // JobOption changes a default of one job. All processes must give the same ones.
 type JobOption func(*job)
 
-// Missed says what happens to the ticks that could not begin in time.
+// Missed says what happens to ticks that could not begin in time.
 type Missed string
 
 const (
@@ -86,12 +86,11 @@ func WithMissed(m Missed) JobOption {
 }
 
 // WithAtMostOnce does not retry a tick whose process died or lost its lease while running it. Its record then
-// has the start, an error, and no end.
+// has no end.
 func WithAtMostOnce() JobOption { return func(j *job) { j.wants.AtMostOnce = true } }
 
-// WithRevision numbers a schedule, from 1 on; the default is 0. The schedule with the greatest number is in
-// force at once: the other processes leave the job. Schedules that differ and have the same number wait for
-// each other.
+// WithRevision numbers a schedule; the default is 0. The greatest number is in force at once: the other
+// processes leave the job. Schedules that differ and have the same number wait for each other.
 func WithRevision(n int) JobOption {
 	return func(j *job) {
 		if n < 0 {
@@ -101,8 +100,8 @@ func WithRevision(n int) JobOption {
 	}
 }
 
-// WithLocation sets the time zone of a spec, by the same name in all processes. The default is UTC.
-// time.Local, which differs from machine to machine, is zksync.ErrMisuse.
+// WithLocation sets the time zone of a spec; the default is UTC. time.Local, which differs from machine to
+// machine, is zksync.ErrMisuse.
 func WithLocation(loc *time.Location) JobOption {
 	return func(j *job) {
 		if loc == nil || loc == time.Local {

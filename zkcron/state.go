@@ -12,13 +12,13 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// State is the state of a schedule. The entries are the jobs, "running" or "idle", since the newest tick.
+// State is the state of a schedule. The entries are the jobs, "running" or "idle".
 type State struct {
 	zksync.Summary
 	Jobs int64 `json:"count"`
 }
 
-// State reads the jobs of all processes, and the newest run of each.
+// State reads the jobs of all processes, and their newest runs.
 func (c *Cron) State(ctx context.Context) (State, error) {
 	return look.State(ctx, c.made().at, layout.Cron, func(r *look.Reader) State {
 		root := r.Node(c.root.Base)
