@@ -11,10 +11,9 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Int64 is sync/atomic's Int64 for many machines. It is 0 at first.
-//
-// A change is made once, also if its answer was lost. Calls of one object that come while a request is under
-// way share the next one. Each call ends, however busy others are: a process that is refused twice queues.
+// Int64 is sync/atomic's Int64 for many machines. It is 0 at first. Calls of one object that come while a
+// request is under way share the next one. Each call ends, however busy others are: a process that is refused
+// twice queues.
 type Int64 struct{ cell *cell.Cell }
 
 // NewInt64 names a number by a path of its own.
@@ -31,8 +30,8 @@ func (n *Int64) made() *Int64 {
 	return n
 }
 
-// Load returns the number: never older than what this object has read or written before, but perhaps without
-// the newest changes of other processes. Add of 0 returns the newest.
+// Load returns the number: never older than what this object has read or written, but perhaps without the
+// newest changes of other processes. Add of 0 returns the newest.
 func (n *Int64) Load(ctx context.Context) (int64, error) {
 	now, err := n.made().cell.Load(ctx, "load")
 	if err != nil {
@@ -42,14 +41,14 @@ func (n *Int64) Load(ctx context.Context) (int64, error) {
 	return v, n.cell.At.Named("load", err)
 }
 
-// Store sets the number to v, also if the node does not hold a number.
+// Store sets the number, also if the node does not hold one.
 func (n *Int64) Store(ctx context.Context, v int64) error {
 	return n.made().cell.Do(ctx, "store", &cell.Call{Blind: true, Change: func(cell.Content) (cell.Content, bool, error) {
 		return numeral(v), true, nil
 	}})
 }
 
-// Swap sets the number to v, and returns what it was before.
+// Swap sets the number, and returns the one before.
 func (n *Int64) Swap(ctx context.Context, v int64) (old int64, err error) {
 	return compute(ctx, n.made().cell, "swap", nil, func(int64) (int64, bool) { return v, true })
 }
@@ -60,7 +59,7 @@ func (n *Int64) CompareAndSwap(ctx context.Context, old, new int64) (swapped boo
 	return err == nil && was == old, err
 }
 
-// Add adds delta and returns the sum, which wraps around. Each Add has a result of its own.
+// Add adds delta and returns the sum, which wraps around.
 func (n *Int64) Add(ctx context.Context, delta int64) (new int64, err error) {
 	old, err := compute(ctx, n.made().cell, "add", nil, func(now int64) (int64, bool) { return now + delta, true })
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 // Sequence gives numbers, each once: 1, 2, 3 and so on.
 //
 // A Next that begins after another Next of the same object has returned has a greater number; with blocks of
-// 1, the default, also if the other was in another process. Numbers are lost with a process that has not used
-// up its block, and with a Next that fails.
+// 1 also if the other was in another process. Numbers are lost with a process that has not used up its block,
+// and with a Next that fails.
 type Sequence struct {
 	cell  *cell.Cell
 	block int64
@@ -31,8 +31,7 @@ type sequenceOption struct {
 	set func(*Sequence)
 }
 
-// WithBlock makes a Sequence reserve n numbers with each request. The default is 1. Objects with different
-// blocks may use the same path.
+// WithBlock makes a Sequence reserve n numbers with each request. The default is 1. Objects may differ.
 func WithBlock(n int64) zksync.Option {
 	return sequenceOption{session.Misplaced("WithBlock"), func(s *Sequence) { s.block = n }}
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // Slots gives small integers from 0 on, each to one holder at a time: numbers of workers, of ports, of
-// partitions. Each Acquire gets a slot of its own.
+// partitions.
 type Slots struct {
 	n     int
 	g     *share.Unshared // its queue is for calls that look for a slot
@@ -67,8 +67,8 @@ func (x *Slots) check(t slotTerms) error {
 }
 
 // Acquire waits until a slot is free, in the order of the calls, and returns the least one with its lease.
-// The slot is free again when the lease is released, or lost with its session. The lease's token is greater
-// than all earlier ones of the slot.
+// Each call gets a slot of its own, which is free again when the lease is released, or lost with its session.
+// The lease's token is greater than all earlier ones of the slot.
 func (x *Slots) Acquire(ctx context.Context) (slot int, l *zksync.Lease, err error) {
 	got, err := x.made().g.Get(ctx, false, func(ctx context.Context, _ func(*queue.Ticket)) (t *queue.Ticket, err error) {
 		t, slot, err = x.obtain(ctx)

@@ -24,13 +24,13 @@ func (n *Int64) State(ctx context.Context) (Int64State, error) {
 	return stateOf(ctx, n.made().cell, layout.Int64)
 }
 
-// SequenceState is the state of a sequence: "value", or "broken" if the node holds no number.
+// SequenceState is the state of a sequence: "value" or "broken".
 type SequenceState struct {
 	zksync.Summary
-	Last int64 `json:"count"` // the last number that is reserved
+	Last int64 `json:"count"` // reserved
 }
 
-// State reads the last number that is reserved.
+// State reads the last number reserved.
 func (q *Sequence) State(ctx context.Context) (SequenceState, error) {
 	st, err := stateOf(ctx, q.made().cell, layout.Sequence)
 	return SequenceState{st.Summary, st.Value}, err

@@ -16,8 +16,8 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Value is sync/atomic's Value for many machines: a value of type T, or none. Changes are made and end like
-// those of [Int64]. Store, Swap and Delete replace a value that cannot be decoded, too.
+// Value is sync/atomic's Value for many machines: a value of type T, or none. Changes are made like those of
+// [Int64]. Store, Swap and Delete replace a value that cannot be decoded, too.
 type Value[T any] struct{ cell *cell.Cell }
 
 // NewValue names a value by a path of its own.
@@ -48,7 +48,7 @@ func (v *Value[T]) Store(ctx context.Context, value T) error {
 	return err
 }
 
-// Swap sets the value, and returns what it was before; ok is false if there was none.
+// Swap sets the value, and returns the one before; ok is false if there was none.
 func (v *Value[T]) Swap(ctx context.Context, value T) (old T, ok bool, err error) {
 	was, err := v.made().replace(ctx, "swap", value, false)
 	if err == nil {
@@ -66,14 +66,13 @@ func (v *Value[T]) replace(ctx context.Context, op string, value T, blind bool) 
 	return v.change(ctx, op, blind, func(cell.Content) (cell.Content, bool) { return next, true })
 }
 
-// Delete removes the value, if there is one.
+// Delete removes the value.
 func (v *Value[T]) Delete(ctx context.Context) error {
 	_, err := v.made().change(ctx, "delete", false, func(now cell.Content) (cell.Content, bool) { return cell.Content{}, now.OK })
 	return err
 }
 
-// CompareAndSwap sets the value to new if it is old, and reports whether it was. It compares the encoded
-// bytes.
+// CompareAndSwap sets the value to new if it is old, by the encoded bytes, and reports whether it was.
 func (v *Value[T]) CompareAndSwap(ctx context.Context, old, new T) (swapped bool, err error) {
 	const op = "compare-and-swap"
 	expected, err := v.made().encode(op, old)

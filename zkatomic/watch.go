@@ -16,14 +16,13 @@ type Snapshot[T any] struct {
 	OK    bool // false without a value
 	// Version counts the changes.
 	Version int64
-	// Skipped is how many changes before this one the loop has left out.
+	// Skipped is how many changes the loop has left out before.
 	Skipped int
 }
 
 // Watch is a loop over the present value, and then every later one, through disconnects and new sessions. It
 // may leave some out, and comes to the latest. The loop ends with ctx, whose error comes last. After a value
-// that cannot be decoded it goes on. If the nodes are removed externally, there is no value, and the versions
-// begin again.
+// that cannot be decoded it goes on. If the nodes are removed externally, the versions begin again.
 func (v *Value[T]) Watch(ctx context.Context) iter.Seq2[Snapshot[T], error] {
 	return func(yield func(Snapshot[T], error) bool) {
 		if err := v.made().cell.Make(ctx, "watch"); err != nil {
