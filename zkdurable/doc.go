@@ -1,10 +1,9 @@
 // Package zkdurable is a lock that outlives its session: its owner frees it, or another process breaks it,
 // but no timeout.
 //
-// It is for work that must not be taken over automatically: a migration that has stopped halfway, an invoice
-// run that was begun. The owner of this lock is a name, not a process. The owner's process may die: the owner
-// still holds. A later process of the same owner continues the hold ([Mutex.Resume]), or another process
-// breaks it, and says why ([Mutex.Break]).
+// It is for work that must not be taken over automatically: a migration that has stopped halfway. The owner
+// is a name, not a process: if the owner's process dies, the owner still holds. A later process of the same
+// owner continues the hold ([Mutex.Resume]), or another process breaks it, and says why ([Mutex.Break]).
 //
 // A process that was paused may continue after its hold was broken: have the storage compare tokens. A
 // resumed hold keeps its token: two processes of an owner look alike.

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Hold is a hold that this process has open, also in the next ZooKeeper session. If another process of the
-// owner has resumed it meanwhile, this Hold is lost.
+// Hold is a hold that this process has open, also in the next ZooKeeper session, until another process of the
+// owner resumes it.
 type Hold struct {
 	m      *Mutex
 	id     string
@@ -54,20 +54,17 @@ func (m *Mutex) newHold(id string, x held, before *ended, version int32, opened 
 	return h, nil
 }
 
-// Token is the fencing token, greater than the tokens of all earlier holds of this path, and the same in all
-// processes that resume the hold.
+// Token is the fencing token, the same in all processes that resume the hold.
 func (h *Hold) Token() zksync.Token { return zksync.Token(h.held.Token) }
 
-// Owner is the name of the owner.
 func (h *Hold) Owner() string { return h.held.Owner }
 
-// Done is closed when this Hold has ended: it was unlocked or broken, another process has resumed it, or the
-// session was closed. Without a connection that is noticed afterwards.
+// Done is closed when this Hold has ended: see [Hold.Err]. Without a connection that is noticed afterwards.
 func (h *Hold) Done() <-chan struct{} { return h.over }
 
-// Err is nil while this Hold lasts, as far as this process knows. Then it is zksync.ErrReleased after Unlock,
-// zksync.ErrLost if the hold was broken or resumed by another process, and zksync.ErrClosed if the session
-// was closed: then the owner still holds.
+// Err is nil while this Hold lasts. Then it is zksync.ErrReleased after Unlock, zksync.ErrLost if the hold
+// was broken or resumed by another process, and zksync.ErrClosed if the session was closed: then the owner
+// still holds.
 func (h *Hold) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -83,7 +80,7 @@ func (h *Hold) Broken() (by, why string) {
 }
 
 // SetNote replaces the note that [Mutex.Holder] shows, for example how far the work has come. If the hold has
-// ended, the error is [Hold.Err]. A note of more than 64 KB, or that is not UTF-8, is zksync.ErrMisuse.
+// ended, the error is [Hold.Err]. A note has at most 64 KB of UTF-8.
 func (h *Hold) SetNote(ctx context.Context, note string) error {
 	if err := valid("note", note, 0, maxText); err != nil {
 		return h.m.at.Named("set-note", err)
@@ -98,9 +95,9 @@ func (h *Hold) SetNote(ctx context.Context, note string) error {
 	})
 }
 
-// Unlock ends the hold, and grants the lock to the first waiter. If the error is [zksync.Ambiguous], the
-// session carries the Unlock out, and [Hold.Done] reports when. If the hold was broken or resumed by another
-// process, the error is zksync.ErrLost; after an Unlock zksync.ErrReleased.
+// Unlock ends the hold. If the error is [zksync.Ambiguous], the session carries it out, and [Hold.Done]
+// reports when. If the hold was broken or resumed by another process, the error is zksync.ErrLost; after an
+// Unlock zksync.ErrReleased.
 func (h *Hold) Unlock(ctx context.Context) error {
 	err := h.unlock(ctx)
 	switch {

@@ -32,7 +32,7 @@ type Holder struct {
 	Since time.Time // by the clock of the process that locked, in UTC
 	Token zksync.Token
 	Note  string // of [Hold.SetNote]
-	Alive bool   // a process has it open, or died less than a session timeout ago
+	Alive bool   // a process has it open, or died a moment ago
 }
 
 // NewMutex names a lock by a path of its own. Its options are WithACL and WithName, the name under which this
@@ -62,24 +62,22 @@ func (m *Mutex) openNode(t node.Token) string { return m.terms.Base + "/open-" +
 // Lock waits until the lock is free, in the order of the servers' queue, and takes it for the owner. The hold
 // outlives ctx, the session and the process.
 //
-// If the owner holds the lock, or the name is empty, longer than 1 KB or not UTF-8, the error is
-// zksync.ErrMisuse. [Mutex.Resume] continues a hold that the owner has, also one that was granted just when
-// its process died.
+// If the owner holds the lock, the error is zksync.ErrMisuse: [Mutex.Resume] continues a hold, also one that
+// was granted just when its process died. A name has 1 to 1024 bytes of UTF-8.
 func (m *Mutex) Lock(ctx context.Context, owner string) (*Hold, error) {
 	a := &acquisition{attempt: attempt{m: m.made(), owner: owner}}
 	return a.obtain(ctx, "lock", a.run)
 }
 
-// TryLock takes the lock for the owner if it is free and has no waiters. Otherwise it fails with
-// zksync.ErrNotAcquired, or with zksync.ErrMisuse if the owner holds it.
+// TryLock is Lock if the lock is free and has no waiters, else zksync.ErrNotAcquired.
 func (m *Mutex) TryLock(ctx context.Context, owner string) (*Hold, error) {
 	a := &acquisition{attempt: attempt{m: m.made(), owner: owner}, try: true}
 	return a.obtain(ctx, "try-lock", a.run)
 }
 
-// Resume continues a hold of the owner, in a new process or session, with the same token. It fails with
-// zksync.ErrNotAcquired if the owner holds nothing, and while the session of another process has the hold
-// open: after a crash for up to a session timeout, or less with [zksync.WithSessionFile].
+// Resume continues a hold of the owner, with the same token. It fails with zksync.ErrNotAcquired if the owner
+// holds nothing, and while the session of another process has the hold open: after a crash for up to a
+// session timeout, or less with [zksync.WithSessionFile].
 func (m *Mutex) Resume(ctx context.Context, owner string) (*Hold, error) {
 	r := &resumption{attempt: attempt{m: m.made(), owner: owner}, id: node.NewUUID()}
 	return r.obtain(ctx, "resume", r.run)
@@ -104,8 +102,8 @@ func (m *Mutex) Holder(ctx context.Context) (x Holder, err error) {
 }
 
 // Break ends the hold with this token, which [Mutex.Holder] returns, whether or not a process has it open.
-// The next holder, and a living process that had the hold, see the name of this process and why:
-// [Hold.Broken]. It never ends a later hold: the error is zksync.ErrStale.
+// The next holder, and a living process that had the hold, see why: [Hold.Broken]. It never ends a later
+// hold: the error is zksync.ErrStale.
 func (m *Mutex) Break(ctx context.Context, token zksync.Token, why string) error {
 	err, doubt := valid("reason", why, 0, maxText), false
 	self := m.made().at.Content(node.Content{}).Owner

@@ -13,11 +13,10 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// State is the state of a lock: "free", or "held" with the hold as its entry, under the owner's name; host,
-// pid and session are those of the process that has it open.
+// State is the state of a lock: "free", or "held" with the hold as its entry, under the owner's name.
 type State struct{ zksync.Summary }
 
-// State reads the hold, its note, how many wait, and of a free lock who has broken the hold before.
+// State reads the hold, its note, and how many wait.
 func (m *Mutex) State(ctx context.Context) (State, error) {
 	return look.State(ctx, m.made().at, layout.Durable, func(r *look.Reader) State {
 		now := look.Data(r, r.Node(m.terms.Base), state{})
