@@ -9,9 +9,9 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Do calls f if no process in the cluster has, and waits without a bound until the function has returned, in whichever
-// process it runs. As with sync.Once, a function that panics counts as done, and Do panics only in the goroutine that
-// ran it. A function that calls runtime.Goexit does not count.
+// Do calls f if no process in the cluster has, and waits until the function has returned, in whichever
+// process it runs. A function that panics counts as done, and Do panics only in the goroutine that ran it. A
+// function that calls runtime.Goexit does not count.
 func (o *Once) Do(f func()) {
 	if o.made().learned() == nil {
 		o.doOnce(f)
@@ -45,26 +45,27 @@ func (o *Once) once(run func() *outcome, panicked func(v any)) (*outcome, error)
 	}
 }
 
-// OnceFunc returns a function that calls f if no process in the cluster has: like sync.OnceFunc, with [Once.Do]. If f
-// panics, the returned function panics on every call: with the same value if it called f itself, otherwise with its
-// text. Once f has run anywhere, its calls cost no request, and a Reset does not change it.
+// OnceFunc is sync.OnceFunc with [Once.Do]. If f panics, the returned function panics on every call, in
+// another process with the text of the panic. Once f has run anywhere, a Reset does not change the returned
+// function.
 func OnceFunc(s *zksync.Session, path string, f func(), opts ...zksync.Option) func() {
 	m := newMirror(s, path, func() struct{} { f(); return struct{}{} }, opts)
 	return func() { m.call() }
 }
 
-// OnceValue returns a function that returns the result of f, in whichever process f ran: like sync.OnceValue. It returns
-// f's own value in the process that ran f, and a copy from JSON elsewhere. Of an error the text is kept, like any other
-// value: to try again after an error, use [Once.DoContext]. It panics like [Once.Do] and, if f panicked, like [OnceFunc].
+// OnceValue is sync.OnceValue: it returns f's own value in the process that ran f, and a copy from JSON
+// elsewhere. Of an error the text is kept, like any other value: to try again after an error, use
+// [Once.DoContext]. It panics like [OnceFunc].
 //
-// A type T that JSON cannot encode is zksync.ErrMisuse. A value that JSON cannot encode counts as a panic of f.
+// A type T that JSON cannot encode is zksync.ErrMisuse. A value that JSON cannot encode counts as a panic of
+// f.
 func OnceValue[T any](s *zksync.Session, path string, f func() T, opts ...zksync.Option) func() T {
 	m := newMirror(s, path, func() carried[T] { return carried[T]{f()} }, opts)
 	m.o.at.Refuse(unfit[T]())
 	return func() T { return m.call().v }
 }
 
-// OnceValues is [OnceValue] for two results, like sync.OnceValues. The second result often is an error.
+// OnceValues is [OnceValue] for two results, the second often an error.
 func OnceValues[T1, T2 any](s *zksync.Session, path string, f func() (T1, T2), opts ...zksync.Option) func() (T1, T2) {
 	m := newMirror(s, path, func() (b both[T1, T2]) { b.First.v, b.Second.v = f(); return b }, opts)
 	m.o.at.Refuse(cmp.Or(unfit[T1](), unfit[T2]()))

@@ -16,7 +16,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Once is a function that runs once in the cluster. All Onces with the same path are one.
+// Once is a function that runs once in the cluster.
 type Once struct {
 	m  *zksync.Mutex // held while the function runs
 	at *session.Access
@@ -33,7 +33,7 @@ type outcome struct {
 }
 
 // New names a Once by a path of its own. Its options are those of a lock, without zksync.WithLinger and
-// zksync.WithAsyncUnlock: a lock entry that lingers would look like a function that runs.
+// zksync.WithAsyncUnlock.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Once {
 	lock := (*share.Cohort)(zksync.NewMutex(s, path+"/lock", opts...)).Part("zkonce")
 	at := session.NewAccess("zkonce", (*session.Session)(s), path, opts).Without("WithLinger", "WithAsyncUnlock").Of(layout.Once)
@@ -48,21 +48,19 @@ func (o *Once) made() *Once {
 	return o
 }
 
-// DoContext returns the kept result. If there is none, it runs f, keeps f's result, and returns it. The context of f ends
-// with ctx and with the lease under which f runs (cause zksync.ErrLost).
+// DoContext returns the kept result. If there is none, it runs f, keeps f's result, and returns it. The
+// context of f ends with ctx and with the lease under which f runs (cause zksync.ErrLost).
 //
-// If f returns an error, DoContext returns it and keeps nothing: the next caller runs its function. If the lease is lost
-// before the result is kept, the error is zksync.ErrLost. If the function whose result is kept panicked, the error says so. A
-// result of more than 700 KB is zksync.ErrMisuse. If the error is [zksync.Ambiguous], the session still writes the result
-// while the lease lasts.
-//
-// It costs six requests if f runs, one for the next call, and then none.
+// If f returns an error, DoContext returns it and keeps nothing. If the lease is lost before the result is
+// kept, the error is zksync.ErrLost. If the function whose result is kept panicked, the error says so. A
+// result of more than 700 KB is zksync.ErrMisuse. After an [zksync.Ambiguous] error the session still writes
+// the result while the lease lasts.
 func (o *Once) DoContext(ctx context.Context, f func(ctx context.Context) ([]byte, error)) ([]byte, error) {
 	return o.made().value(ctx, f, false)
 }
 
-// TryDoContext is like [Once.DoContext], but does not wait while another call runs its function: then it
-// fails with zksync.ErrNotAcquired. If the session is lost before f begins, it fails with zksync.ErrLost.
+// TryDoContext is [Once.DoContext], but fails with zksync.ErrNotAcquired while another call runs its
+// function, and with zksync.ErrLost if the session is lost before f begins.
 func (o *Once) TryDoContext(ctx context.Context, f func(ctx context.Context) ([]byte, error)) ([]byte, error) {
 	return o.made().value(ctx, f, true)
 }
@@ -82,14 +80,14 @@ func (o *Once) value(ctx context.Context, f func(context.Context) ([]byte, error
 	return r.Value, nil
 }
 
-// IsDone reports whether a result is kept. It costs one request, none if this object knows the result.
+// IsDone reports whether a result is kept.
 func (o *Once) IsDone(ctx context.Context) (bool, error) {
 	r, err := o.made().kept(ctx)
 	return r != nil, o.at.Named("once", err)
 }
 
-// Reset removes the result: the next caller runs its function again. It waits while a function runs. Other objects that
-// have read the result forget it when the servers notify them. It costs the requests of a lock, and one.
+// Reset removes the result: the next caller runs its function again. It waits while a function runs. Other
+// objects forget the result when the servers notify them.
 func (o *Once) Reset(ctx context.Context) error {
 	if err := o.made().at.Misuse(); err != nil {
 		return o.at.Named("reset", err)

@@ -17,8 +17,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Promise is a value that comes later: java.util.concurrent's CompletableFuture without callbacks. One call in the
-// cluster gives it, or says that it will not come; all waiters get it. Nothing takes the place of a process that dies:
+// Promise is a value that comes later: java.util.concurrent's CompletableFuture without callbacks. One call
+// in the cluster gives it, or says that it will not come. Nothing takes the place of a process that dies:
 // wait with a deadline.
 type Promise[T any] struct {
 	at    *session.Access
@@ -38,7 +38,7 @@ type fate struct {
 	Failed *string `json:"failed,omitempty"`
 }
 
-// Failure is the error of [Promise.Wait] for a promise that has failed: find it with errors.As.
+// Failure is the error of [Promise.Wait] for a promise that has failed.
 type Failure struct {
 	Message string // of Fail
 }
@@ -70,9 +70,8 @@ func (p *Promise[T]) made() *Promise[T] {
 func (p *Promise[T]) pending() string { return p.terms.Base + "/pending" }
 func (p *Promise[T]) writers() string { return p.terms.Base + "/writers" }
 
-// Complete gives the promise its value, unless it is decided. It reports whether this call has decided it, also if the
-// servers' answer was lost. A value that cannot be encoded, or takes more than 700 KB, is zksync.ErrMisuse. It costs one
-// request, none if this object knows that the promise is decided.
+// Complete gives the promise its value, unless it is decided, and reports whether this call has decided it. A
+// value that cannot be encoded, or takes more than 700 KB, is zksync.ErrMisuse.
 func (p *Promise[T]) Complete(ctx context.Context, v T) (bool, error) {
 	if err := p.made().at.Misuse(); err != nil {
 		return false, p.at.Named("complete", err)
@@ -84,8 +83,8 @@ func (p *Promise[T]) Complete(ctx context.Context, v T) (bool, error) {
 	return p.decide(ctx, "complete", fate{Value: data})
 }
 
-// Fail is [Promise.Complete] for a value that will not come: each Wait then fails with a *[Failure]. A message of more than
-// 64 KB is zksync.ErrMisuse; what is not UTF-8 in it is replaced by U+FFFD.
+// Fail is [Promise.Complete] for a value that will not come: each Wait then fails with a *[Failure]. A
+// message of more than 64 KB is zksync.ErrMisuse.
 func (p *Promise[T]) Fail(ctx context.Context, msg string) (bool, error) {
 	if p.made(); len(msg) > maxMessage {
 		return false, p.at.Named("fail", errs.Misuse("a message of %d bytes; stay within %d", len(msg), maxMessage))
@@ -150,9 +149,8 @@ func (p *Promise[T]) look(ctx context.Context, e *zkconn.Epoch, seen *int64) (*f
 	return nil, nil
 }
 
-// Wait returns the value, as soon as there is one. If the promise has failed, the error is a *[Failure]. If another
-// program has removed nodes of the promise, it is zksync.ErrBroken. It costs two requests, and one in each session
-// timeout, and none if this object knows how the promise was decided.
+// Wait returns the value, as soon as there is one. If the promise has failed, the error is a *[Failure]; if
+// its nodes were removed externally, zksync.ErrBroken.
 func (p *Promise[T]) Wait(ctx context.Context) (v T, err error) {
 	err = p.made().run(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		for seen, pace := int64(0), (node.Pace{Free: 2}); ; {
@@ -191,9 +189,8 @@ func (p *Promise[T]) read(ctx context.Context, e *zkconn.Epoch, seen *int64) (*f
 	return p.look(ctx, e, seen)
 }
 
-// Done is closed when the promise is decided; then Wait does not block. If the wait fails, for example because another
-// program has removed nodes, the channel stays open, and the next call of Done begins again. All objects of one path and
-// session share one wait, which needs no goroutine.
+// Done is closed when the promise is decided. If the wait fails, for example because nodes were removed
+// externally, the channel stays open, and the next call of Done begins again.
 func (p *Promise[T]) Done() <-chan struct{} {
 	p.made().mu.Lock()
 	defer p.mu.Unlock()

@@ -11,10 +11,11 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// State is the state of a Once: "done", "running" or "not done". The entries are the process that runs the function, and the waiters.
+// State is the state of a Once: "done", "running" or "not done". The entries are the process that runs the
+// function, and the waiters.
 type State struct{ zksync.Summary }
 
-// State reads whether there is a result, and else which process runs the function.
+// State reads whether there is a result, and else who runs the function.
 func (o *Once) State(ctx context.Context) (State, error) {
 	return look.State(ctx, o.made().at, layout.Once, func(r *look.Reader) State {
 		if n := r.Node(o.at.Full(o.result())); n != nil {
