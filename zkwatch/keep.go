@@ -20,9 +20,9 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Kept is an ephemeral node of this process that is made again in every session, and when another program has removed
-// or changed it: Curator's PersistentNode. While another session has an ephemeral node at the path, it waits. A node
-// there that is not ephemeral ends it with zksync.ErrMisuse. docs/watch.md has more.
+// Kept is an ephemeral node of this process that is made again in every session, and when another program has
+// removed or changed it: Curator's PersistentNode. While another session has an ephemeral node at the path,
+// it waits. A node there that is not ephemeral ends it with zksync.ErrMisuse.
 type Kept struct {
 	at   *session.Access
 	node string // the path on the servers
@@ -46,9 +46,8 @@ type Kept struct {
 	err    error            // why it has ended
 }
 
-// Keep makes the node, with its parents, in the background, and keeps it until Close. SetData waits until the node is
-// there. Its options are WithACL and WithName. Whatever is wrong with the arguments ends it: Done is closed, and Err has
-// the reason. It costs one request in each session timeout.
+// Keep makes the node, with its parents, in the background, and keeps it until Close. Its options are WithACL
+// and WithName. A wrong argument ends it: see [Kept.Err].
 func Keep(s *zksync.Session, path string, data []byte, opts ...zksync.Option) *Kept {
 	k := &Kept{
 		at:   session.NewAccess("zkwatch", (*session.Session)(s), path, opts).Without(session.OfHolds...),
@@ -320,9 +319,9 @@ func (k *Kept) remove(ctx context.Context, e *zkconn.Epoch) error {
 	return err
 }
 
-// SetData replaces the data. It blocks until the node is there with these data or newer ones. If ctx ends first, they
-// will be written all the same. If the Kept has ended, the error is [Kept.Err]. Data of more than 1 MB are
-// zksync.ErrMisuse. It costs one read and one write.
+// SetData replaces the data. It blocks until the node is there with these data or newer ones. If ctx ends
+// first, they will be written all the same. If the Kept has ended, the error is [Kept.Err]. Data of more than
+// 1 MB are zksync.ErrMisuse.
 func (k *Kept) SetData(ctx context.Context, data []byte) error {
 	if err := k.made().fits(data); err != nil {
 		return k.at.Named("keep", err)
@@ -362,20 +361,19 @@ func (k *Kept) gaveUp(ctx context.Context) error {
 	return errs.After(errs.OfContext(ctx), k.at.LastFailure(k.leaving))
 }
 
-// Done is closed when the node is not kept any more: after Close, Close of the session, or a permanent refusal of the servers.
-// [Kept.Err] has the reason.
+// Done is closed when the node is not kept any more; [Kept.Err] says why.
 func (k *Kept) Done() <-chan struct{} { return k.made().done }
 
-// Err is nil until Done is closed. Then it is zksync.ErrReleased after Close, zksync.ErrClosed after Close of the session, or the refusal.
+// Err is nil until Done is closed. Then it is zksync.ErrReleased after Close, zksync.ErrClosed after Close of
+// the session, or the refusal of the servers.
 func (k *Kept) Err() error {
 	k.made().mu.Lock()
 	defer k.mu.Unlock()
 	return k.at.Named("keep", k.err)
 }
 
-// Close removes the node. It waits for the servers for at most a second; without a connection the node goes with the session, or
-// when there is a connection again. It returns nil, the error with which the Kept had ended before, or the refusal of the servers:
-// then the node stays until the session ends.
+// Close removes the node. It waits for the servers for at most a second; without a connection the node goes
+// later. If the servers refuse, it returns the error, and the node stays until the session ends.
 func (k *Kept) Close() error {
 	k.made().leave()
 	select {

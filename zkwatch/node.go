@@ -14,10 +14,10 @@ import (
 
 // Node is a state of a node.
 type Node struct {
-	Path string // as the session's user knows it
+	Path string
 	Data []byte
 	Stat zk.Stat
-	OK   bool // the node exists; if not, Data and Stat are empty, or the last ones of a deleted node
+	OK   bool // the node exists; if not, Data and Stat are empty, or the last of a deleted node
 }
 
 // access makes what the functions need of a session.
@@ -25,9 +25,9 @@ func access(s *zksync.Session, path string) *session.Access {
 	return session.NewViewAccess[session.Option]("zkwatch", (*session.Session)(s), path, nil)
 }
 
-// Data is a loop over the states of the data of the node at path, which may be "/": the present one, and then every
-// later one. A missing node is a state, too. The difference of Stat.Version shows how many changes were skipped. The
-// first state costs one request, two if there is no node; each change costs one.
+// Data is a loop over the states of the data of the node at path, which may be "/": the present one, and then
+// every later one. A missing node is a state, too. The difference of Stat.Version shows how many changes were
+// skipped.
 func Data(ctx context.Context, s *zksync.Session, path string) iter.Seq2[Node, error] {
 	at := access(s, path)
 	return func(yield func(Node, error) bool) {
@@ -47,9 +47,8 @@ func nodeOf(path string, data []byte, stat *zk.Stat) Node {
 	return n
 }
 
-// Children is [Data] for the sorted names of the children of the node at path; nil while there is no node. A child that was
-// deleted and made again is a change, although the names are the same. Keep directories so small that a listing stays below
-// 1 MB: many clients refuse longer answers.
+// Children is [Data] for the sorted names of the children of the node at path; nil while there is no node. A
+// child that was deleted and made again is a change.
 func Children(ctx context.Context, s *zksync.Session, path string) iter.Seq2[[]string, error] {
 	at := access(s, path)
 	return func(yield func([]string, error) bool) {

@@ -15,11 +15,11 @@ import (
 type Kind int
 
 const (
-	// Created is a node: one that was there at the beginning, or one that was made.
+	// Created is a node that was there at the beginning, or was made.
 	Created Kind = iota + 1
 	// Changed is new data.
 	Changed
-	// Deleted is the end of a node. A node that was deleted and made again is Deleted and Created.
+	// Deleted is the end of a node, also of one that is made again.
 	Deleted
 	// Initialized comes once, after everything that was there at the beginning.
 	Initialized
@@ -33,14 +33,14 @@ func (k Kind) String() string {
 	return [...]string{Created: "created", Changed: "changed", Deleted: "deleted", Initialized: "initialized"}[k]
 }
 
-// Event is a change of a tree. For a deleted node it has the last state that was known, with OK false.
+// Event is a change of a tree. A deleted node has its last state, with OK false.
 type Event struct {
 	Kind Kind
-	Node Node // for Initialized only its Path is set, to that of the tree
+	Node Node // of Initialized the tree's Path
 }
 
-// Tree is a copy in memory of a node and everything below it, which is kept up to date: Curator's TreeCache. The node
-// need not exist. The copy leaves out nodes that the session may not read. docs/watch.md has more, and the requests.
+// Tree is a copy in memory of a node, which need not exist, and everything below it: Curator's TreeCache. It
+// leaves out nodes that the session may not read.
 type Tree struct {
 	at    *session.Access
 	cache *follow.Cache
@@ -60,30 +60,30 @@ func (t *Tree) made() *Tree {
 	return t
 }
 
-// Start begins to follow the tree, and returns when everything that is there is known. If ctx ends first, the tree goes on, and
-// another Start waits for it again. After Close of the tree the error is zksync.ErrMisuse.
+// Start begins to follow the tree, and returns when everything that is there is known. If ctx ends first, the
+// tree goes on. After Close of the tree the error is zksync.ErrMisuse.
 func (t *Tree) Start(ctx context.Context) error {
 	return t.made().at.Named("start", t.cache.Start(ctx))
 }
 
-// Close ends the tree, and waits for its goroutine. The copy can still be read. Loops over its changes end.
+// Close ends the tree. The copy can still be read. Loops over its changes end.
 func (t *Tree) Close() error {
 	t.made().cache.Close()
 	return nil
 }
 
-// Get returns the node at path, and whether the copy has it. It does not block. The data must not be modified.
+// Get returns the node at path, if the copy has it. Do not modify the data.
 func (t *Tree) Get(path string) (Node, bool) {
 	n, there := t.made().cache.Get(t.at.Full(path))
 	return nodeOf(path, n.Data, n.Stat), there
 }
 
-// Children returns the sorted names of the children of the node at path; nil if the copy has no such node. It does not block.
+// Children returns the sorted names of the children of the node at path; nil if the copy has no such node.
 func (t *Tree) Children(path string) []string { return t.made().cache.Children(t.at.Full(path)) }
 
-// Changes is a loop over the changes of the tree: first what is there, parents before their children, then Initialized,
-// and then every later change. Applied in order, the changes give what Get and Children show. A slow loop misses
-// nothing: it holds events in memory. After Close it ends without an error.
+// Changes is a loop over the changes of the tree: first what is there, parents before their children, then
+// Initialized, and then every later change. Applied in order, they give what Get and Children show. A slow
+// loop misses nothing: it holds events in memory. After Close it ends without an error.
 func (t *Tree) Changes(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for ev, err := range t.made().cache.Changes(ctx) {
