@@ -16,9 +16,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Flight suppresses duplicate calls in a cluster, like golang.org/x/sync/singleflight.Group. All Flights with the same
-// path are one, and must use the same T, which is sent as JSON. The goroutines of one process should share one Flight: then
-// they are one contender on the servers.
+// Flight suppresses duplicate calls in a cluster, like singleflight.Group. The goroutines of one process
+// should share one Flight: then they are one contender on the servers.
 type Flight[T any] struct {
 	opts []zksync.Option
 	at   *session.Access
@@ -34,8 +33,8 @@ type Result[T any] struct {
 	Shared bool
 }
 
-// New names a group of keys by the path of its directory, which belongs to the group. Its options are those of a lock,
-// without WithHandover, WithLinger and WithAsyncUnlock; functions run under such locks.
+// New names a group of keys by a path of its own. Its options are those of a lock, without WithHandover,
+// WithLinger and WithAsyncUnlock.
 func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Flight[T] {
 	// The place of an entry in the queue decides which results are for its callers. So another call must not get the
 	// entry, and the entry must not stay after its call.
@@ -51,16 +50,15 @@ func (f *Flight[T]) made() *Flight[T] {
 	return f
 }
 
-// Do runs fn, or waits for the present run for this key in this process or another, and returns its result. shared
-// reports whether others got it, too.
+// Do runs fn, or waits for the present run for this key in this process or another, and returns its result.
+// shared reports whether others got it, too.
 //
-// The context of fn has the values of ctx. It ends when all callers here have given up, and when the lease is lost
-// (cause zksync.ErrLost). If fn panics or exits its goroutine, so do all callers here.
+// The context of fn has the values of ctx. It ends when all callers here have given up, and when the lease is
+// lost (cause zksync.ErrLost). If fn panics or exits its goroutine, so do all callers here.
 //
-// If the lease was lost before the result was written, the error is zksync.ErrLost. A result that JSON cannot encode,
-// or of more than 800 KB, is zksync.ErrMisuse. With these errors, and with [zksync.Ambiguous] ones, v is fn's value.
-//
-// It costs five requests without other callers, and seven or eight for a waiter.
+// If the lease was lost before the result was written, the error is zksync.ErrLost. A result that JSON cannot
+// encode, or of more than 800 KB, is zksync.ErrMisuse. With these errors, and with [zksync.Ambiguous] ones, v
+// is fn's value.
 func (f *Flight[T]) Do(ctx context.Context, key string, fn func(ctx context.Context) (T, error)) (v T, err error, shared bool) {
 	c, n, err := f.made().join(ctx, key, fn)
 	if err != nil {
@@ -73,8 +71,8 @@ func (f *Flight[T]) Do(ctx context.Context, key string, fn func(ctx context.Cont
 	return r.Val, r.Err, r.Shared
 }
 
-// DoChan is [Flight.Do] that returns at once, with a channel that will receive the results. The channel is not closed.
-// If fn panics, the process ends. If fn calls runtime.Goexit, the result is an error.
+// DoChan is [Flight.Do] with a channel that will receive the results, and is not closed. If fn panics, the
+// process ends. If fn calls runtime.Goexit, the result is an error.
 func (f *Flight[T]) DoChan(ctx context.Context, key string, fn func(ctx context.Context) (T, error)) <-chan Result[T] {
 	ch := make(chan Result[T], 1)
 	c, n, err := f.made().join(ctx, key, fn)
@@ -89,9 +87,8 @@ func (f *Flight[T]) DoChan(ctx context.Context, key string, fn func(ctx context.
 	return ch
 }
 
-// Forget makes the cluster forget a key: later calls of [Flight.Do] do not get the result of a run that began before.
-// That run continues, for the callers in its own process that had asked when it began. All others wait until it has
-// ended: unlike with singleflight, there are never two runs at a time. It costs one request.
+// Forget makes the cluster forget a key: later calls of [Flight.Do] do not get the result of a run that began
+// before. Unlike with singleflight they wait until it has ended: there are never two runs at a time.
 func (f *Flight[T]) Forget(ctx context.Context, key string) error {
 	if err := f.made().at.Misuse(); err != nil {
 		return f.named("forget", key, err)

@@ -11,12 +11,12 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// RemoteError is the error of a function that ran in another process, for the callers that waited for its result.
+// RemoteError is the error of a function that ran in another process.
 type RemoteError struct {
 	Owner    zksync.Owner // where it ran
-	Token    zksync.Token // of the lease under which it ran
-	Text     string       // the text of the error there
-	Panicked bool         // it panicked with that text, or called runtime.Goexit
+	Token    zksync.Token // of its lease
+	Text     string
+	Panicked bool // or called runtime.Goexit
 }
 
 // Error returns the text, with the process where the function ran.

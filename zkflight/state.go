@@ -14,10 +14,10 @@ import (
 // State is the state of a Flight.
 type State struct {
 	zksync.Summary
-	Keys int64 `json:"count"` // that the servers know: those that run, and some that ended a short time ago
+	Keys int64 `json:"count"` // those that run, and some that ended a short time ago
 }
 
-// State counts the keys: see [Flight.KeyState]. It reads the node of each key.
+// State counts the keys: see [Flight.KeyState].
 func (f *Flight[T]) State(ctx context.Context) (State, error) {
 	return look.State(ctx, f.made().at, layout.Flight, func(r *look.Reader) State {
 		keys := int64(0)
@@ -30,7 +30,8 @@ func (f *Flight[T]) State(ctx context.Context) (State, error) {
 	})
 }
 
-// KeyState is the state of a key: "running" or "idle". The entries are the process that runs the function, and the waiters.
+// KeyState is the state of a key: "running" or "idle". The entries are the process that runs the function,
+// and the waiters.
 type KeyState struct{ zksync.Summary }
 
 // KeyState reads which process runs the function of a key.
