@@ -16,11 +16,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// SetData changes the Data of this candidate while it leads. Leader, Candidates and Observe of all processes show
-// it from then on, and later candidacies of this Election begin with it. The transaction checks the leader's node.
-// If this Election has never led, the error is zksync.ErrNotAcquired; after the leadership it is zksync.ErrLost or
-// zksync.ErrReleased. Data that do not fit into a node are zksync.ErrMisuse. If ctx ends after the request was
-// sent, the error satisfies zksync.Ambiguous. Of calls at the same time one is the last.
+// SetData changes the Data of this candidate while it leads, and for later candidacies of this Election. If
+// this Election has never led, the error is zksync.ErrNotAcquired; after the leadership zksync.ErrLost or
+// zksync.ErrReleased. Data that do not fit into a node are zksync.ErrMisuse.
 func (e *Election) SetData(ctx context.Context, data []byte) error {
 	return e.made().wrap("set-data", e.setData(ctx, slices.Clone(data)))
 }
@@ -133,8 +131,8 @@ func (e *Election) campaign(n int) {
 	e.campaigns += n
 }
 
-// Healthy returns nil while this candidate leads with a valid lease, or waits for that in a session that is
-// [zksync.Session.Healthy]. It sends no request.
+// Healthy returns nil while this candidate leads with a valid lease, or waits in a session that is
+// [zksync.Session.Healthy]. It sends nothing.
 func (e *Election) Healthy() error {
 	if l := e.made().leadership(); l != nil && l.Valid() {
 		return nil

@@ -19,19 +19,18 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Candidate is a candidate of an election. Its process sets ID and Data; the
-// calls that return Candidates set the other fields, too.
+// Candidate is a candidate of an election. Its process sets ID and Data, the servers the rest.
 type Candidate struct {
-	ID   string // a name for people and for other processes, for example an address
-	Data []byte // anything; it is in the candidate's node, so a few kilobytes at most
+	ID   string // for people and other processes, such as an address
+	Data []byte // in the candidate's node: a few kilobytes at most
 
-	Session int64        // the ZooKeeper session
-	Token   zksync.Token // the fencing token of its leadership, present or future
-	Node    string       // the path of its node
+	Session int64        // of ZooKeeper
+	Token   zksync.Token // fencing token of its leadership, present or future
+	Node    string       // path
 }
 
-// Election is one candidate's view of an election. Each Campaign is a candidacy of its own, so one Election may
-// campaign several times at once.
+// Election is one candidate's view of an election. It may campaign several times at once: each Campaign is a
+// candidacy.
 type Election struct {
 	path   string
 	s      *zksync.Session
@@ -49,22 +48,19 @@ type Election struct {
 // bareID is WithBareID.
 type bareID struct{ zksync.Option }
 
-// WithBareID writes only the ID of the candidate to its node, as Curator's LeaderSelector does, so Curator's
-// getLeader and getParticipants show it, and so do Leader, Candidates and Observe, up to 64 characters. The
-// candidate cannot have Data: with Data the first call reports zksync.ErrMisuse, and so does SetData.
+// WithBareID writes only the ID of the candidate to its node, up to 64 characters, as Curator's
+// LeaderSelector does, for Curator's getLeader and getParticipants. Data are zksync.ErrMisuse then.
 func WithBareID() zksync.Option { return bareID{session.Misplaced("WithBareID")} }
 
 var errBare = errs.Misuse("Data of a candidate with a bare ID; leave out one of the two")
 
-// New names an election by the path of its directory, which is created when it is first needed and belongs to the
-// election. self is this process's candidate. New sends nothing.
+// New names an election by a path of its own. self is this process's candidate.
 //
 //	e := zkelection.New(s, "/scheduler/leader", zkelection.Candidate{ID: "10.0.0.7:8080"})
 //	err := e.Run(ctx, func(ctx context.Context, l *zksync.Lease) error { ... }) // while it leads
 //
-// Curator's LeaderSelector may use the same path. Its LeaderLatch must not, because it would lead beside us: if
-// one is seen, all calls except Contenders fail with zksync.ErrMisuse. docs/interop.md says which latches cannot
-// be seen.
+// Curator's LeaderSelector may use the same path. Its LeaderLatch must not: it would lead beside us, and is
+// zksync.ErrMisuse where it is seen. docs/interop.md says where it cannot be.
 func New(s *zksync.Session, path string, self Candidate, opts ...zksync.Option) *Election {
 	e := &Election{path: path, s: s, self: self}
 	e.self.Data = slices.Clone(self.Data)
@@ -95,9 +91,9 @@ func (e *Election) made() *Election {
 	return e
 }
 
-// Campaign waits until this candidate leads, and returns the lease of the leadership. Its Unlock resigns: then the
-// oldest other candidate leads. Its Done closes when the leadership is lost, before the servers can grant it to
-// another candidate. ctx bounds only the wait.
+// Campaign waits until this candidate leads, and returns the lease of the leadership, which outlives ctx. Its
+// Unlock resigns. Its Done closes when the leadership is lost, before the servers can grant it to another
+// candidate.
 func (e *Election) Campaign(ctx context.Context) (*zksync.Lease, error) {
 	l, err := e.made().lead(ctx, e.grants.Queue().Obtain)
 	return (*zksync.Lease)(l), e.wrap("campaign", err)
@@ -109,9 +105,9 @@ func (e *Election) TryCampaign(ctx context.Context) (*zksync.Lease, error) {
 	return (*zksync.Lease)(l), e.wrap("try-campaign", err)
 }
 
-// Run campaigns, and runs f while leading, once a server has confirmed the leadership. The context of f ends with
-// ctx, and with the leadership. If f returns while it leads, Run resigns and returns f's error. If the leadership
-// was lost while f ran, Run waits until f returns, ignores its result, and campaigns again.
+// Run campaigns, and runs f while leading, once a server has confirmed the leadership. The context of f ends
+// with ctx, and with the leadership. If f returns while it leads, Run resigns and returns f's error. If the
+// leadership was lost, Run waits until f returns, ignores its result, and campaigns again.
 func (e *Election) Run(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) error {
 	for pace := (node.Pace{}); ; {
 		led, err := e.Campaign(ctx)
@@ -147,8 +143,7 @@ func passing(err error) bool {
 	return errors.Is(err, zksync.ErrLost) || errors.Is(err, zksync.ErrReleased) || zksync.Ambiguous(err)
 }
 
-// Leader returns the candidate that leads, as the leader of the servers knew it at some instant of the call.
-// Without one the error is zksync.ErrNoLeader.
+// Leader returns the candidate that leads. Without one the error is zksync.ErrNoLeader.
 func (e *Election) Leader(ctx context.Context) (Candidate, error) {
 	list, err := e.made().list(ctx, 1)
 	if err == nil && len(list) == 0 {
@@ -166,7 +161,7 @@ func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
 	return list, e.wrap("candidates", err)
 }
 
-// Contenders lists the candidates as contenders of the queue: see [zksync.Contenders].
+// Contenders is [zksync.Contenders] of the election.
 func (e *Election) Contenders(ctx context.Context) ([]zksync.Contender, error) {
 	if err := e.made().at.Misuse(); err != nil {
 		return nil, e.wrap("list", err)
