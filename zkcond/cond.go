@@ -18,8 +18,8 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Cond is a condition variable for many machines: sync.Cond with a path. All Conds with the same path and the same
-// lock are one condition. A lock may have any number of conditions, each with a path of its own.
+// Cond is a condition variable for many machines: sync.Cond with a path. A lock may have any number of
+// conditions.
 //
 // Wait, Signal and Broadcast are those of sync.Cond, for a lock that is locked with Lock. WaitContext,
 // SignalContext and BroadcastContext are for leases.
@@ -33,9 +33,8 @@ type Cond struct {
 	misuse error
 }
 
-// New names a condition of the lock l by a directory of its own, which must not be the lock's or below it. l is a
-// *zksync.Mutex, a *zkrwmutex.RWMutex (its writers may wait), or a lock of package reentrant. The options are
-// zksync.WithACL and zksync.WithName. New sends nothing.
+// New names a condition of the lock l by a directory of its own, neither the lock's nor below it. Only
+// writers of a *zkrwmutex.RWMutex may wait. The options are zksync.WithACL and zksync.WithName.
 func New(l zksync.Locker, path string, opts ...zksync.Option) *Cond {
 	c := &Cond{L: l, path: path, lock: share.MonitorOf(l)}
 	if c.lock == nil {
@@ -65,10 +64,9 @@ func within(dir, path string) bool {
 	return path == dir || len(path) > len(dir) && path[:len(dir)] == dir && path[len(dir)] == '/'
 }
 
-// Wait unlocks c.L, waits for a signal, and locks c.L again, with all levels of a reentrant lock. No signal is
-// missed between the unlock and the wait. If its session is lost meanwhile, it locks again and returns as if
-// woken. If the hold of c.L was lost before, it only locks again. It panics if the caller does not hold c.L
-// through Lock.
+// Wait unlocks c.L, waits for a signal, and locks c.L again, with all levels of a reentrant lock. No signal
+// is missed between the unlock and the wait. If the hold of c.L was lost before, it only locks again. It
+// panics if the caller does not hold c.L through Lock.
 func (c *Cond) Wait() {
 	c.made().must("wait", func() error {
 		_, err := c.wait(context.Background(), nil) // the caller has the form without leases
@@ -90,13 +88,13 @@ func (c *Cond) must(op string, f func() error) {
 }
 
 // WaitContext releases the lock that is held under l, waits for a signal, and locks again. It returns the new
-// lease, with a greater token; l ends with zksync.ErrReleased. ctx must not end with l. For a reentrant lock all
-// levels are released and restored.
+// lease, with a greater token; l ends with zksync.ErrReleased. ctx must not end with l. For a reentrant lock
+// all levels are released and restored.
 //
-// It returns a lease if and only if the lock is held, also with an error. When ctx ends, it locks again if that
-// takes at most 40 ms, and passes a signal that it got to another waiter; else the error also wraps
-// zksync.ErrNotAcquired, and an Unlock of c.L would panic. If the servers refuse the wait, it returns a lease with
-// the error, perhaps another than l.
+// It returns a lease if and only if the lock is held, also with an error. When ctx ends, it locks again if
+// that takes at most 40 ms, and passes a signal that it got to another waiter; else the error also wraps
+// zksync.ErrNotAcquired, and an Unlock of c.L would panic. If the servers refuse the wait, the lease may be
+// another than l.
 func (c *Cond) WaitContext(ctx context.Context, l *zksync.Lease) (*zksync.Lease, error) {
 	if c.made(); l == nil && c.misuse == nil {
 		return nil, c.wrap("wait", errs.Misuse("a nil lease; lock before"))
@@ -105,11 +103,11 @@ func (c *Cond) WaitContext(ctx context.Context, l *zksync.Lease) (*zksync.Lease,
 	return (*zksync.Lease)(again), c.wrap("wait", err)
 }
 
-// Signal wakes the waiter that has waited longest without a signal, if there is one. The caller may hold c.L, in
-// either form, but need not. After a disconnect without the lock it may wake two waiters.
+// Signal wakes the waiter that has waited longest without a signal. The caller need not hold c.L; then it may
+// wake two after a disconnect.
 func (c *Cond) Signal() { c.made().dropIn("signal", false) }
 
-// Broadcast wakes all present waiters. Otherwise it is like Signal.
+// Broadcast wakes all present waiters.
 func (c *Cond) Broadcast() { c.made().dropIn("broadcast", true) }
 
 func (c *Cond) dropIn(op string, all bool) {
@@ -125,14 +123,14 @@ func (c *Cond) holder() *lease.Lease {
 	return nil
 }
 
-// SignalContext is Signal for a lock that is held under l. If ctx ends, a waiter may have been woken. If l was
-// lost or released, or belongs to another lock, the error is zksync.ErrLost, zksync.ErrReleased or
+// SignalContext is Signal for a lock that is held under l. If ctx ends, a waiter may have been woken. If l
+// was lost or released, or belongs to another lock, the error is zksync.ErrLost, zksync.ErrReleased or
 // zksync.ErrMisuse.
 func (c *Cond) SignalContext(ctx context.Context, l *zksync.Lease) error {
 	return c.made().wrap("signal", c.under(ctx, (*lease.Lease)(l), false))
 }
 
-// BroadcastContext is Broadcast for a lock that is held under l. Otherwise it is like SignalContext.
+// BroadcastContext is Broadcast like SignalContext.
 func (c *Cond) BroadcastContext(ctx context.Context, l *zksync.Lease) error {
 	return c.made().wrap("broadcast", c.under(ctx, (*lease.Lease)(l), true))
 }

@@ -9,10 +9,11 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// State is the state of a condition: "waiting" or "idle". The waiters are in the order in which they began to wait.
+// State is the state of a condition: "waiting" or "idle". The waiters are in the order in which they began to
+// wait.
 type State struct{ zksync.Summary }
 
-// State reads the waiters, and the number of signals that are not used yet. Woken waiters are in the queue of the lock, too.
+// State reads the waiters, and how many signals are not used yet.
 func (c *Cond) State(ctx context.Context) (State, error) {
 	if c.made(); c.at == nil {
 		return State{}, c.wrap("state", c.misuse)
