@@ -10,31 +10,26 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Lock locks rw for writing and waits without a bound. If the hold is lost, other processes may lock rw, but
-// goroutines of this process cannot until Unlock. [RWMutex.Lease] reports the loss.
-//
-// As with sync.RWMutex, a goroutine that holds rw for reading and calls Lock waits for itself for ever. The
-// context form and package reentrant return an error instead.
+// Lock locks rw for writing, like [zksync.Mutex.Lock]. A goroutine that holds rw for reading waits for itself
+// for ever; the context form and package reentrant return an error instead.
 func (rw *RWMutex) Lock() {
 	rw.made().read.Close()
 	rw.write.Lock()
 }
 
-// TryLock locks rw for writing if no other contender holds or waits for it, and reports whether it did.
+// TryLock is Lock if no other contender holds or waits for rw. It reports whether it locked.
 func (rw *RWMutex) TryLock() bool {
 	return rw.made().write.TryLock()
 }
 
-// Unlock unlocks rw for writing from any goroutine, and waits like [zksync.Lease.Unlock]. If the hold was lost
-// before, it ends the hold locally. It panics if rw is not locked through Lock or TryLock.
+// Unlock unlocks rw for writing, like [zksync.Mutex.Unlock].
 func (rw *RWMutex) Unlock() {
 	if !(*lease.Lease)(rw.made().write.Lease()).UnlockDropIn() {
 		panic("zkrwmutex: Unlock of unlocked RWMutex")
 	}
 }
 
-// RLock locks rw for reading: it waits for the writers that queued before it. If the hold is lost, writers of this
-// process that use rw cannot lock it until RUnlock.
+// RLock locks rw for reading. If the hold is lost, writers of this process cannot lock rw until RUnlock.
 func (rw *RWMutex) RLock() { rw.made().reading(rw.lockRead()) }
 
 func (rw *RWMutex) lockRead() *zksync.Lease {
@@ -44,7 +39,7 @@ func (rw *RWMutex) lockRead() *zksync.Lease {
 	return l
 }
 
-// TryRLock locks rw for reading if no writer holds or waits for it, and reports whether it did.
+// TryRLock is RLock if no writer holds or waits for rw. It reports whether it locked.
 func (rw *RWMutex) TryRLock() bool {
 	l, ok := rw.made().tryRead()
 	if ok {
@@ -67,8 +62,8 @@ func (rw *RWMutex) reading(l *zksync.Lease) {
 	rw.readers = append(rw.readers, l)
 }
 
-// RUnlock undoes one RLock or TryRLock, the oldest of this process. For the last of the readers that share a node
-// it waits like [zksync.Lease.Unlock]; otherwise it returns at once. It panics if there is no hold.
+// RUnlock undoes one RLock or TryRLock, the oldest of this process. It waits for the servers only for the
+// last reader of a node. It panics if there is no hold.
 func (rw *RWMutex) RUnlock() {
 	rw.made().mu.Lock()
 	if len(rw.readers) == 0 {
@@ -81,8 +76,8 @@ func (rw *RWMutex) RUnlock() {
 	_ = l.Unlock() // the lease has reported a loss
 }
 
-// Lease is the lease of the current hold for writing of any goroutine of this process,
-// or else of the oldest hold of RLock; nil without either.
+// Lease is the lease of the current hold for writing in this process, or else of the oldest hold of RLock, or
+// nil.
 func (rw *RWMutex) Lease() *zksync.Lease {
 	if l := rw.made().write.Lease(); l != nil {
 		return l
@@ -95,7 +90,7 @@ func (rw *RWMutex) Lease() *zksync.Lease {
 	return nil
 }
 
-// RLocker returns a sync.Locker whose Lock and Unlock are RLock and RUnlock of rw.
+// RLocker returns a sync.Locker of RLock and RUnlock.
 func (rw *RWMutex) RLocker() sync.Locker { return (*rlocker)(rw.made()) }
 
 type rlocker RWMutex

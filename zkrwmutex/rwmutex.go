@@ -13,15 +13,13 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// RWMutex is a reader/writer mutual exclusion lock for many machines: sync.RWMutex with a path. A reader waits for
-// the writers that queued before it, a writer for all that queued before it, so neither starves.
+// RWMutex is a reader/writer mutual exclusion lock for many machines: sync.RWMutex with a path. A reader
+// waits for the writers that queued before it, a writer for all that queued before it, so neither starves.
 //
-// The goroutines of one process should share one RWMutex. Its readers share one node if they come while that node
-// waits or within 10 ms of its grant, and no writer of the process has come meanwhile. Its writers may hand the
-// lock over (zksync.WithHandover). It is not reentrant; package reentrant is.
+// The goroutines of one process should share one RWMutex: its readers share one node, its writers hand the
+// lock on. It is not reentrant; package reentrant is.
 //
-// Its two forms may be mixed: the methods of sync.RWMutex, and methods with a context, which return a
-// [zksync.Lease].
+// The methods of sync.RWMutex, and methods with a context, which return a [zksync.Lease], may be mixed.
 type RWMutex struct {
 	monitored
 	path  string
@@ -33,8 +31,7 @@ type RWMutex struct {
 	readers []*zksync.Lease // of RLock, oldest first
 }
 
-// New names a lock by the path of its directory, which is created when it is first needed and belongs to the lock.
-// New sends nothing. zksync.WithLinger and zksync.WithHandover concern writers only.
+// New names a lock by a path of its own. zksync.WithLinger and zksync.WithHandover concern writers only.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *RWMutex {
 	at := session.NewAccess("zkrwmutex", (*session.Session)(s), path, opts)
 	write := share.NewCohort(at, queue.KindWrite)
@@ -51,9 +48,8 @@ func (rw *RWMutex) made() *RWMutex {
 	return rw
 }
 
-// LockContext locks rw for writing and returns the lease. ctx bounds only the wait. If ctx comes from a read lease
-// of the same lock that is still held, waiting would be a deadlock, so the call fails with zksync.ErrUpgrade at
-// once.
+// LockContext locks rw for writing and returns the lease, which outlives ctx. If ctx comes from a read lease
+// of the same lock that is still held, waiting would be a deadlock: zksync.ErrUpgrade.
 func (rw *RWMutex) LockContext(ctx context.Context) (*zksync.Lease, error) {
 	if rw.made().readHeld(ctx) {
 		return nil, rw.wrap("lock", zksync.ErrUpgrade)
@@ -62,8 +58,7 @@ func (rw *RWMutex) LockContext(ctx context.Context) (*zksync.Lease, error) {
 	return rw.write.LockContext(ctx)
 }
 
-// TryLockContext locks rw for writing if no other contender holds or waits for it, and returns the lease, else
-// zksync.ErrNotAcquired.
+// TryLockContext is LockContext if no other contender holds or waits for rw, else zksync.ErrNotAcquired.
 func (rw *RWMutex) TryLockContext(ctx context.Context) (*zksync.Lease, error) {
 	if rw.made().readHeld(ctx) {
 		return nil, rw.wrap("try-lock", zksync.ErrUpgrade)
@@ -71,14 +66,13 @@ func (rw *RWMutex) TryLockContext(ctx context.Context) (*zksync.Lease, error) {
 	return rw.write.TryLockContext(ctx)
 }
 
-// RLockContext locks rw for reading and returns the lease. It waits for the writers that queued before it. Readers
-// that share a node have the same token.
+// RLockContext locks rw for reading and returns the lease, which outlives ctx. Readers that share a node have
+// the same token.
 func (rw *RWMutex) RLockContext(ctx context.Context) (*zksync.Lease, error) {
 	return rw.made().rlock(ctx, "read-lock", rw.read.Acquire, false)
 }
 
-// TryRLockContext locks rw for reading if no writer holds or waits for it, and returns the lease, else
-// zksync.ErrNotAcquired.
+// TryRLockContext is RLockContext if no writer holds or waits for rw, else zksync.ErrNotAcquired.
 func (rw *RWMutex) TryRLockContext(ctx context.Context) (*zksync.Lease, error) {
 	return rw.made().rlock(ctx, "try-read-lock", rw.read.Try, false)
 }
@@ -94,10 +88,10 @@ func (rw *RWMutex) rlock(ctx context.Context, op string, get func(context.Contex
 	return l, nil
 }
 
-// Downgrade turns l, a write lease of rw that is held, into a read lease, and lets no writer in between: one
-// transaction replaces the write node by a read node at the same place. l ends with zksync.ErrReleased. The new
-// lease's token is greater. If ctx ends before the outcome is known, both leases are given up. If l is not a write
-// lease of rw, the error is zksync.ErrMisuse. After any other error l is still held.
+// Downgrade turns l, a write lease of rw that is held, into a read lease with a greater token, and lets no
+// writer in between. l ends with zksync.ErrReleased. If ctx ends before the outcome is known, both leases are
+// given up. If l is not a write lease of rw, the error is zksync.ErrMisuse. After any other error l is still
+// held.
 func (rw *RWMutex) Downgrade(ctx context.Context, l *zksync.Lease) (*zksync.Lease, error) {
 	h := &readHold{Context: ctx, rw: rw.made()}
 	down, err := rw.read.Downgrade(h, (*lease.Lease)(l))
@@ -109,7 +103,7 @@ func (rw *RWMutex) Downgrade(ctx context.Context, l *zksync.Lease) (*zksync.Leas
 	return read, nil
 }
 
-// Do runs f while holding rw for writing, like [zksync.Mutex.Do].
+// Do is [zksync.Mutex.Do] for writing.
 func (rw *RWMutex) Do(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) error {
 	l, err := rw.LockContext(ctx)
 	if err != nil {
@@ -118,7 +112,7 @@ func (rw *RWMutex) Do(ctx context.Context, f func(ctx context.Context, l *zksync
 	return scope(ctx, l, f)
 }
 
-// RDo runs f while holding rw for reading, like [zksync.Mutex.Do].
+// RDo is [zksync.Mutex.Do] for reading.
 func (rw *RWMutex) RDo(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) error {
 	l, err := rw.RLockContext(ctx)
 	if err != nil {
@@ -134,7 +128,7 @@ func scope(ctx context.Context, l *zksync.Lease, f func(context.Context, *zksync
 	return (*lease.Lease)(l).Scope(ctx, func(ctx context.Context) error { return f(ctx, l) })
 }
 
-// Contenders lists the holders and the waiters of rw, in order: see [zksync.Contenders].
+// Contenders is [zksync.Contenders] of rw.
 func (rw *RWMutex) Contenders(ctx context.Context) ([]zksync.Contender, error) {
 	return rw.made().write.Contenders(ctx)
 }
