@@ -36,9 +36,8 @@ func (w *Weighted) hold(ctx context.Context, op string, n int64) error {
 // patience is how long a Release waits at most until the servers have released part of a hold.
 const patience = time.Second
 
-// Release releases n permits of Acquire or TryAcquire, lost ones first, because their holder may be the caller. It waits
-// at most a second. Without a connection the session releases them as soon as it can. It panics if this Weighted holds
-// fewer than n permits through Acquire and TryAcquire, or if n is below 0.
+// Release releases n permits of Acquire or TryAcquire, lost ones first, and waits like [zksync.Lease.Unlock].
+// It panics if this Weighted holds fewer through them, or if n is below 0.
 func (w *Weighted) Release(n int64) {
 	checkSign(n)
 	if n == 0 {

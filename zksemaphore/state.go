@@ -15,11 +15,11 @@ import (
 // State is the state of a semaphore: "held" or "free". Each entry has its number of permits.
 type State struct {
 	zksync.Summary
-	Held    int64 `json:"count"` // permits that are held
+	Held    int64 `json:"count"`
 	Permits int64 `json:"total"`
 }
 
-// State reads the holders and the waiters. It shows the number of permits that is on the servers, also if that is another one.
+// State reads the number of permits, the holders and the waiters.
 func (w *Weighted) State(ctx context.Context) (State, error) {
 	return look.State(ctx, w.made().at, layout.Semaphore, func(r *look.Reader) State {
 		now := look.Data(r, r.Base, queue.Permits{Declared: w.config.declared})

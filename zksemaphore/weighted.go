@@ -1,6 +1,5 @@
-// Package zksemaphore is golang.org/x/sync/semaphore for many machines: a number of
-// permits that processes share. A request gets its n permits all at once. Requests are granted in the order in
-// which the ZooKeeper servers queued them.
+// Package zksemaphore is golang.org/x/sync/semaphore for many machines: a number of permits that processes
+// share.
 package zksemaphore
 
 import (
@@ -19,15 +18,14 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Weighted is a weighted semaphore for many machines, with the methods of x/sync's semaphore.Weighted. Requests are
-// granted in the order in which they queued, so a request for many permits does not starve. The permits of a process
+// Weighted is a weighted semaphore for many machines. A request gets its n permits all at once. Requests are
+// granted in the order in which they queued, so a request for many does not starve. The permits of a process
 // that dies are free when its session ends.
 //
-// Permits bound what all machines share. They protect nothing of this process: unlike a lost hold of a lock, a lost
-// hold of Acquire keeps no goroutine out.
+// Unlike a lost hold of a lock, a lost hold of Acquire keeps no goroutine of this process out.
 //
-// It has two forms, which may be mixed. Acquire, TryAcquire and Release are those of x/sync. AcquireLease and
-// TryAcquireLease return a [zksync.Lease] that reports a loss, and Do passes one to its function.
+// Acquire, TryAcquire and Release are those of x/sync. AcquireLease and TryAcquireLease return a
+// [zksync.Lease], and Do passes one to its function. The two forms may be mixed.
 type Weighted struct {
 	path   string
 	s      *session.Session
@@ -39,9 +37,9 @@ type Weighted struct {
 	holds []*hold // through Acquire and TryAcquire, oldest first
 }
 
-// NewWeighted names a semaphore of n permits by a path. The first process that uses it stores n there; 0 grants nothing
-// until a Resize. All others must give the same n, or the n of the latest Resize. A path with a semaphore of Curator or
-// kazoo is a misuse: that would grant the same permits again.
+// NewWeighted names a semaphore of n permits by a path of its own. The first process that uses it stores n
+// there; 0 grants nothing until a Resize. All others must give the same n, or that of the latest Resize. A
+// semaphore of Curator or kazoo at the path is zksync.ErrMisuse.
 func NewWeighted(s *zksync.Session, path string, n int64, opts ...zksync.Option) *Weighted {
 	at := session.NewAccess("zksemaphore", (*session.Session)(s), path, session.Options[session.Option](opts))
 	if n < 0 {
@@ -64,23 +62,20 @@ func (w *Weighted) made() *Weighted {
 	return w
 }
 
-// AcquireLease acquires n permits, all at once, and returns their lease. Its Unlock releases them together. A request
-// for more permits than there are waits until a Resize makes it possible, and keeps no other request waiting.
+// AcquireLease acquires n permits, all at once, and returns their lease. A request for more permits than
+// there are waits until a Resize makes it possible, and keeps no other request waiting.
 func (w *Weighted) AcquireLease(ctx context.Context, n int64) (*zksync.Lease, error) {
 	l, err := w.made().get(ctx, "acquire", n, false)
 	return (*zksync.Lease)(l), err
 }
 
-// TryAcquireLease is AcquireLease, but fails with zksync.ErrNotAcquired if it would have to wait for other holders or
-// waiters.
+// TryAcquireLease is AcquireLease if it need not wait for others, else zksync.ErrNotAcquired.
 func (w *Weighted) TryAcquireLease(ctx context.Context, n int64) (*zksync.Lease, error) {
 	l, err := w.made().get(ctx, "try-acquire", n, false)
 	return (*zksync.Lease)(l), err
 }
 
-// Do runs f while holding n permits, and releases them when f returns or panics. The context of f ends with ctx, and
-// with the lease (cause zksync.ErrLost). Do returns f's error, or zksync.ErrLost if f returned nil and the lease was
-// lost while f ran.
+// Do is [zksync.Mutex.Do] with n permits.
 func (w *Weighted) Do(ctx context.Context, n int64, f func(ctx context.Context, l *zksync.Lease) error) error {
 	l, err := w.AcquireLease(ctx, n)
 	if err != nil {
@@ -89,7 +84,7 @@ func (w *Weighted) Do(ctx context.Context, n int64, f func(ctx context.Context, 
 	return (*lease.Lease)(l).Scope(ctx, func(ctx context.Context) error { return f(ctx, l) })
 }
 
-// Acquire acquires n permits, for Release. As in x/sync, n of 0 succeeds at once, and n below 0 panics.
+// Acquire acquires n permits, for Release. n of 0 succeeds at once, and n below 0 panics.
 func (w *Weighted) Acquire(ctx context.Context, n int64) error {
 	checkSign(n)
 	if n == 0 {
@@ -98,9 +93,7 @@ func (w *Weighted) Acquire(ctx context.Context, n int64) error {
 	return w.made().hold(ctx, "acquire", n)
 }
 
-// TryAcquire is Acquire if that is possible without waiting for other holders and waiters, and reports whether it did. It
-// waits for the servers at most a third of the session timeout, and reports false at once without a connection. It panics
-// with a *zksync.Error if the session was closed before or the call can never succeed.
+// TryAcquire is Acquire if it need not wait for others, and reports whether it did.
 func (w *Weighted) TryAcquire(n int64) bool {
 	checkSign(n)
 	return n == 0 || w.made().s.Briefly(func(ctx context.Context) error { return w.hold(ctx, "try-acquire", n) })
@@ -146,9 +139,9 @@ func (w *Weighted) request(n int64) *queue.Queue {
 	return &q
 }
 
-// Resize changes the number of permits, for all present and later users of the semaphore; 0 pauses them. With more
-// permits the waiters that fit now are granted. Fewer take nothing away from holders; a waiter whose turn had come before
-// is granted, too. Of several Resizes at the same time the one that is applied last counts.
+// Resize changes the number of permits, for all users of the semaphore; 0 pauses them. Fewer take nothing
+// away from holders; a waiter whose turn had come before is granted, too. Of several Resizes the one that is
+// applied last counts.
 func (w *Weighted) Resize(ctx context.Context, n int64) error {
 	return w.made().in(ctx, "resize", func(ctx context.Context, e *zkconn.Epoch) error {
 		if n < 0 {
@@ -158,9 +151,8 @@ func (w *Weighted) Resize(ctx context.Context, n int64) error {
 	})
 }
 
-// Available is the number of permits that are not held, as the leader knew it at some instant of the call. A request for
-// as many may have to wait, behind a request for more. After a Resize to fewer it is 0 as long as one request does not
-// fit, because that may be a hold from before.
+// Available is the number of permits that are not held. A request for as many may have to wait, behind a
+// request for more. After a Resize to fewer it is 0 as long as one request does not fit.
 func (w *Weighted) Available(ctx context.Context) (free int64, err error) {
 	err = w.made().in(ctx, "list", func(ctx context.Context, e *zkconn.Epoch) error {
 		if err := record.Synced(ctx, e, w.g.Queue().Dir); err != nil {
@@ -177,7 +169,7 @@ func (w *Weighted) Available(ctx context.Context) (free int64, err error) {
 	return free, err
 }
 
-// Contenders lists the holders and the waiters of permits, in order: see [zksync.Contenders].
+// Contenders is [zksync.Contenders] of the semaphore.
 func (w *Weighted) Contenders(ctx context.Context) ([]zksync.Contender, error) {
 	if err := w.made().at.Misuse(); err != nil {
 		return nil, errs.Wrap("zksemaphore", "list", w.path, err)
