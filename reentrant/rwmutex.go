@@ -14,18 +14,16 @@ import (
 
 // RWMutex is a [zkrwmutex.RWMutex] that its owner may lock again, like Java's ReentrantReadWriteLock:
 //
-//   - a writer may lock again for writing and for reading, without a request;
-//   - a writer that unlocks the write lock while it still reads goes on reading: the lock is downgraded, and no writer gets in between;
-//   - a reader that asks for the write lock would wait for itself for ever, so it fails at once with zksync.ErrUpgrade.
-//
-// Share one RWMutex per path in a process. A lost hold that began with Lock or RLock keeps conflicting goroutines
-// of this process out until its last Unlock, or until its owner locks again.
+//   - a writer may lock again for writing and for reading;
+//   - a writer that unlocks the write lock while it still reads goes on reading: the lock is downgraded, and
+//     no writer gets in between;
+//   - a reader that asks for the write lock fails at once with zksync.ErrUpgrade.
 type RWMutex struct {
 	rw *zkrwmutex.RWMutex
 	*holds
 }
 
-// NewRWMutex makes rw reentrant. Do not use rw itself any more. The first call reports a nil rw as zksync.ErrMisuse.
+// NewRWMutex makes rw reentrant. Do not use rw itself any more.
 func NewRWMutex(rw *zkrwmutex.RWMutex) *RWMutex {
 	if rw == nil {
 		rw = zkrwmutex.New(nil, "/")
@@ -44,38 +42,34 @@ func (m *RWMutex) made() *RWMutex {
 	return m
 }
 
-// Lock locks m for writing for the calling goroutine, or counts one level more if that goroutine holds it for
-// writing. It panics with an error that wraps zksync.ErrUpgrade if the goroutine holds m only for reading.
+// Lock locks m for writing for the calling goroutine, or counts one level more. It panics with
+// zksync.ErrUpgrade if the goroutine holds m only for reading.
 func (m *RWMutex) Lock() {
 	if err := m.made().dropIn(m.first(false, false), form{}); err != nil {
 		panic(err)
 	}
 }
 
-// RLock locks m for reading for the calling goroutine, or counts one level more if that goroutine holds it for
-// reading or writing.
+// RLock locks m for reading for the calling goroutine, or counts one level more.
 func (m *RWMutex) RLock() {
 	if err := m.made().dropIn(m.first(true, false), form{read: true}); err != nil {
 		panic(err)
 	}
 }
 
-// LockContext locks m for writing for the owner in ctx ([WithOwner]), or else for the calling goroutine, and
-// returns a lease for this level, whose Unlock gives back only this level. It fails with zksync.ErrUpgrade if the
-// owner holds m only for reading.
+// LockContext is [Mutex.LockContext] for writing. It fails with zksync.ErrUpgrade if the owner holds m only
+// for reading.
 func (m *RWMutex) LockContext(ctx context.Context) (*zksync.Lease, error) {
 	return m.made().leased(ctx, m.rw.LockContext, form{})
 }
 
-// TryLockContext is LockContext without waiting for other owners: a first level fails with
-// zksync.ErrNotAcquired if another owner holds or waits.
+// TryLockContext is LockContext without waiting for other owners: else zksync.ErrNotAcquired.
 func (m *RWMutex) TryLockContext(ctx context.Context) (*zksync.Lease, error) {
 	return m.made().leased(ctx, m.rw.TryLockContext, form{try: true})
 }
 
-// RLockContext locks m for reading for the owner in ctx, or else for the calling goroutine, and returns a lease
-// for this level. While there is such a lease inside a write hold, the hold stays exclusive: an Unlock of the last
-// write level does not downgrade it. During a downgrade it waits, also in the Try form.
+// RLockContext is [Mutex.LockContext] for reading. While there is such a lease inside a write hold, an Unlock
+// of the last write level does not downgrade it. During a downgrade it waits, also in the Try form.
 func (m *RWMutex) RLockContext(ctx context.Context) (*zksync.Lease, error) {
 	return m.made().leased(ctx, m.rw.RLockContext, form{read: true})
 }
@@ -85,12 +79,11 @@ func (m *RWMutex) TryRLockContext(ctx context.Context) (*zksync.Lease, error) {
 	return m.made().leased(ctx, m.rw.TryRLockContext, form{read: true, try: true})
 }
 
-// Unlock takes back the calling goroutine's last Lock. The last level releases the lock, or downgrades it if the
-// goroutine still reads, in the background after a second. Unlock panics if the goroutine does not hold m for
-// writing; if another owner does, the panic names it.
+// Unlock takes back the calling goroutine's last Lock. The last level releases the lock, or downgrades it if
+// the goroutine still reads. It panics if the goroutine does not hold m for writing.
 func (m *RWMutex) Unlock() { m.made().unlockDropIn("Unlock", "RWMutex", "an RWMutex") }
 
-// RUnlock takes back the calling goroutine's last RLock. It panics if the goroutine does not hold m for reading.
+// RUnlock takes back the calling goroutine's last RLock. It panics if there is none.
 func (m *RWMutex) RUnlock() {
 	o := current()
 	m.made().mu.Lock()
@@ -107,7 +100,7 @@ func (m *RWMutex) RUnlock() {
 	}
 }
 
-// TryLock is Lock without waiting for other owners. It reports false also if the goroutine holds m only for
+// TryLock is Lock without waiting for other owners. It is false also if the goroutine holds m only for
 // reading.
 func (m *RWMutex) TryLock() bool {
 	return tried(m.made().dropIn(m.first(false, true), form{try: true}))
@@ -118,20 +111,17 @@ func (m *RWMutex) TryRLock() bool {
 	return tried(m.made().dropIn(m.first(true, true), form{read: true, try: true}))
 }
 
-// Do runs f while the owner in ctx, or else the calling goroutine, holds m for writing. The context of f has the
-// owner, so calls with it are nested, whichever goroutines make them. If the owner holds m only for reading, Do
-// fails with zksync.ErrUpgrade.
+// Do is [Mutex.Do] for writing. It fails with zksync.ErrUpgrade if the owner holds m only for reading.
 func (m *RWMutex) Do(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) error {
 	return scope(ctx, m.made().LockContext, f)
 }
 
-// RDo is Do for reading. It may be nested in a hold for reading or writing.
+// RDo is [Mutex.Do] for reading. It may be nested in a hold for reading or writing.
 func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) error {
 	return scope(ctx, m.made().RLockContext, f)
 }
 
-// ReadHoldCount is how many levels of RLock the calling goroutine holds, also those inside a write
-// hold; 0 if the hold was lost.
+// ReadHoldCount is how many levels of RLock the calling goroutine holds; 0 if the hold was lost.
 func (m *RWMutex) ReadHoldCount() int {
 	_, r := m.made().held(current())
 	return r
@@ -143,12 +133,12 @@ func (m *RWMutex) ReadHoldCountContext(ctx context.Context) int {
 	return r
 }
 
-// Contenders lists the holders and the waiters, like [zkrwmutex.RWMutex.Contenders].
+// Contenders is [zkrwmutex.RWMutex.Contenders].
 func (m *RWMutex) Contenders(ctx context.Context) ([]zksync.Contender, error) {
 	return m.made().rw.Contenders(ctx)
 }
 
-// RLocker returns a sync.Locker whose Lock and Unlock are RLock and RUnlock of m.
+// RLocker returns a sync.Locker of RLock and RUnlock.
 func (m *RWMutex) RLocker() sync.Locker { return (*rlocker)(m.made()) }
 
 type rlocker RWMutex

@@ -7,8 +7,8 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// State reads the holder and the waiters: see [zksync.Mutex.State].
+// State is [zksync.Mutex.State].
 func (m *Mutex) State(ctx context.Context) (zksync.MutexState, error) { return m.made().m.State(ctx) }
 
-// State reads the holders and the waiters: see [zkrwmutex.RWMutex.State].
+// State is [zkrwmutex.RWMutex.State].
 func (m *RWMutex) State(ctx context.Context) (zkrwmutex.State, error) { return m.made().rw.State(ctx) }
