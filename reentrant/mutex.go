@@ -48,8 +48,7 @@ func (m *Mutex) TryLock() bool {
 func (m *Mutex) Unlock() { m.made().unlockDropIn("unlock", "mutex", "a mutex") }
 
 // LockContext locks m for the owner in ctx, and returns a lease for this level, whose Unlock gives back only
-// this level. All leases of a hold have one token, and end together if the hold is lost. After a loss the
-// lease belongs to a new hold, with a greater token.
+// this level. All leases of a hold have one token, and end together if the hold is lost.
 func (m *Mutex) LockContext(ctx context.Context) (*zksync.Lease, error) {
 	return m.made().leased(ctx, m.m.LockContext, form{})
 }
@@ -59,8 +58,8 @@ func (m *Mutex) TryLockContext(ctx context.Context) (*zksync.Lease, error) {
 	return m.made().leased(ctx, m.m.TryLockContext, form{try: true})
 }
 
-// Do is [zksync.Mutex.Do] for the owner in ctx. The context of f has the owner, so calls with it are nested,
-// whichever goroutines make them.
+// Do is [zksync.Mutex.Do] for the owner in ctx. Calls with the context of f are nested, whichever goroutines
+// make them.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, l *zksync.Lease) error) error {
 	return scope(ctx, m.made().LockContext, f)
 }

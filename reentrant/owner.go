@@ -27,8 +27,8 @@ type ownerKey struct{}
 
 var owners atomic.Int64
 
-// WithOwner returns a context with a new owner. Calls of the context form with it, or one derived from it,
-// are nested in one another, whichever goroutines make them.
+// WithOwner returns a context with a new owner. Calls with it, or one derived from it, are nested, whichever
+// goroutines make them.
 func WithOwner(ctx context.Context) context.Context {
 	return context.WithValue(ctx, ownerKey{}, owner{number: owners.Add(1)})
 }

@@ -80,7 +80,7 @@ func (m *RWMutex) TryRLockContext(ctx context.Context) (*zksync.Lease, error) {
 }
 
 // Unlock takes back the calling goroutine's last Lock. The last level releases the lock, or downgrades it if
-// the goroutine still reads. It panics if the goroutine does not hold m for writing.
+// the goroutine still reads. It panics without one.
 func (m *RWMutex) Unlock() { m.made().unlockDropIn("Unlock", "RWMutex", "an RWMutex") }
 
 // RUnlock takes back the calling goroutine's last RLock. It panics if there is none.
@@ -100,8 +100,7 @@ func (m *RWMutex) RUnlock() {
 	}
 }
 
-// TryLock is Lock without waiting for other owners. It is false also if the goroutine holds m only for
-// reading.
+// TryLock is Lock without waiting for other owners; false also if the goroutine holds m only for reading.
 func (m *RWMutex) TryLock() bool {
 	return tried(m.made().dropIn(m.first(false, true), form{try: true}))
 }
