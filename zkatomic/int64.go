@@ -16,7 +16,7 @@ import (
 // twice queues.
 type Int64 struct{ cell *cell.Cell }
 
-// NewInt64 names a number by a path of its own.
+// NewInt64 names a number.
 func NewInt64(s *zksync.Session, path string, opts ...zksync.Option) *Int64 {
 	at := session.NewAccess("zkatomic", (*session.Session)(s), path, opts).Without(session.OfHolds...)
 	return &Int64{cell.New(at, layout.Int64, false)}

@@ -16,8 +16,7 @@ import (
 // Sequence gives numbers, each once: 1, 2, 3 and so on.
 //
 // A Next that begins after another Next of the same object has returned has a greater number; with blocks of
-// 1 also if the other was in another process. Numbers are lost with a process that has not used up its block,
-// and with a Next that fails.
+// 1 also if the other was in another process. Numbers may be lost with a process, and with a Next that fails.
 type Sequence struct {
 	cell  *cell.Cell
 	block int64
@@ -36,7 +35,7 @@ func WithBlock(n int64) zksync.Option {
 	return sequenceOption{session.Misplaced("WithBlock"), func(s *Sequence) { s.block = n }}
 }
 
-// NewSequence names a sequence by a path of its own.
+// NewSequence names a sequence.
 func NewSequence(s *zksync.Session, path string, opts ...zksync.Option) *Sequence {
 	own, rest := session.Own[sequenceOption](opts)
 	at := session.NewAccess("zkatomic", (*session.Session)(s), path, rest).Without(session.OfHolds...)

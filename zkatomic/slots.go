@@ -33,7 +33,7 @@ type slotTerms struct {
 	Slots int `json:"slots"`
 }
 
-// NewSlots names n slots by a path of their own.
+// NewSlots names n slots.
 func NewSlots(s *zksync.Session, path string, n int, opts ...zksync.Option) *Slots {
 	at := session.NewAccess("zkatomic", (*session.Session)(s), path, opts).Without("WithHandover", "WithLinger")
 	if n < 1 {
@@ -66,9 +66,9 @@ func (x *Slots) check(t slotTerms) error {
 	return nil
 }
 
-// Acquire waits until a slot is free, in the order of the calls, and returns the least one with its lease.
-// Each call gets a slot of its own, which is free again when the lease is released, or lost with its session.
-// The lease's token is greater than all earlier ones of the slot.
+// Acquire waits for a free slot, in the order of the calls, and returns the least one with its lease. It is
+// free again when the lease is released, or lost with its session. The lease's token is greater than all
+// earlier ones of the slot.
 func (x *Slots) Acquire(ctx context.Context) (slot int, l *zksync.Lease, err error) {
 	got, err := x.made().g.Get(ctx, false, func(ctx context.Context, _ func(*queue.Ticket)) (t *queue.Ticket, err error) {
 		t, slot, err = x.obtain(ctx)

@@ -19,7 +19,7 @@ type Int64State struct {
 	Value int64 `json:"count"`
 }
 
-// State reads the number.
+// State reads the state.
 func (n *Int64) State(ctx context.Context) (Int64State, error) {
 	return stateOf(ctx, n.made().cell, layout.Int64)
 }
@@ -30,7 +30,7 @@ type SequenceState struct {
 	Last int64 `json:"count"` // reserved
 }
 
-// State reads the last number reserved.
+// State reads the state.
 func (q *Sequence) State(ctx context.Context) (SequenceState, error) {
 	st, err := stateOf(ctx, q.made().cell, layout.Sequence)
 	return SequenceState{st.Summary, st.Value}, err
@@ -54,7 +54,7 @@ func stateOf(ctx context.Context, c *cell.Cell, kind string) (Int64State, error)
 // ValueState is the state of a value: "value" or "absent".
 type ValueState struct{ zksync.Summary }
 
-// State reads the size of the value, and when it changed.
+// State reads the state.
 func (v *Value[T]) State(ctx context.Context) (ValueState, error) {
 	return look.State(ctx, v.made().cell.At, layout.Value, func(r *look.Reader) ValueState {
 		n := r.Node(v.cell.Node())
@@ -73,7 +73,7 @@ type SlotsState struct {
 	Slots int64 `json:"total"`
 }
 
-// State reads which slots are taken.
+// State reads the state.
 func (x *Slots) State(ctx context.Context) (SlotsState, error) {
 	return look.State(ctx, x.made().g.At(), layout.Slots, func(r *look.Reader) SlotsState {
 		total := max(0, int64(look.Data(r, r.Node(x.terms.Base), slotTerms{x.n}).Slots))

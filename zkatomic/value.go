@@ -20,7 +20,7 @@ import (
 // [Int64]. Store, Swap and Delete replace a value that cannot be decoded, too.
 type Value[T any] struct{ cell *cell.Cell }
 
-// NewValue names a value by a path of its own.
+// NewValue names a value.
 func NewValue[T any](s *zksync.Session, path string, opts ...zksync.Option) *Value[T] {
 	return &Value[T]{cell.New(session.NewValueAccess("zkatomic", (*session.Session)(s), path, opts), layout.Value, true)}
 }
