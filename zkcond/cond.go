@@ -19,10 +19,7 @@ import (
 )
 
 // Cond is a condition variable for many machines: sync.Cond with a path. A lock may have any number of
-// conditions.
-//
-// Wait, Signal and Broadcast are those of sync.Cond, for a lock that is locked with Lock. WaitContext,
-// SignalContext and BroadcastContext are for leases.
+// conditions. WaitContext, SignalContext and BroadcastContext are for leases, the other forms for Lock.
 type Cond struct {
 	// L is held while the condition is checked or changed.
 	L sync.Locker
@@ -88,13 +85,12 @@ func (c *Cond) must(op string, f func() error) {
 }
 
 // WaitContext releases the lock that is held under l, waits for a signal, and locks again. It returns the new
-// lease, with a greater token; l ends with zksync.ErrReleased. ctx must not end with l. For a reentrant lock
-// all levels are released and restored.
+// lease, with a greater token; l ends with zksync.ErrReleased. ctx must not end with l. All levels of a
+// reentrant lock are released and restored.
 //
 // It returns a lease if and only if the lock is held, also with an error. When ctx ends, it locks again if
 // that takes at most 40 ms, and passes a signal that it got to another waiter; else the error also wraps
-// zksync.ErrNotAcquired, and an Unlock of c.L would panic. If the servers refuse the wait, the lease may be
-// another than l.
+// zksync.ErrNotAcquired, and an Unlock of c.L would panic.
 func (c *Cond) WaitContext(ctx context.Context, l *zksync.Lease) (*zksync.Lease, error) {
 	if c.made(); l == nil && c.misuse == nil {
 		return nil, c.wrap("wait", errs.Misuse("a nil lease; lock before"))

@@ -9,11 +9,10 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// State is the state of a condition: "waiting" or "idle". The waiters are in the order in which they began to
-// wait.
+// State is the state of a condition: "waiting" or "idle". Signals that are not used yet count.
 type State struct{ zksync.Summary }
 
-// State reads the waiters, and how many signals are not used yet.
+// State reads the state.
 func (c *Cond) State(ctx context.Context) (State, error) {
 	if c.made(); c.at == nil {
 		return State{}, c.wrap("state", c.misuse)
