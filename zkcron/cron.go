@@ -21,8 +21,8 @@ import (
 )
 
 // Func is what a job does. Its context ends with Run's context and with the lease (cause zksync.ErrLost):
-// from then on another process may run the tick again. An error or a panic is recorded, logged and passed to
-// the next tick; the tick does not run again. A panic then ends the process.
+// from then on another process may run the tick again. An error or a panic is recorded and passed to the next
+// tick; the tick does not run again. A panic then ends the process.
 type Func func(ctx context.Context, t Tick) error
 
 // Tick is one run of a job.
@@ -43,7 +43,7 @@ type Record struct {
 	Err       string       // empty if it succeeded, or has not ended
 }
 
-// Cron is the schedule of one process. All Crons with the same path are one.
+// Cron is the schedule of one process.
 type Cron struct {
 	at    *session.Access
 	root  record.Terms[struct{}]
@@ -54,7 +54,7 @@ type Cron struct {
 	bad  error // of the registration of a job
 }
 
-// New names a schedule by a path of its own. Its options are WithACL and WithName.
+// New names a schedule. Its options are WithACL and WithName.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Cron {
 	c := &Cron{at: session.NewAccess("zkcron", (*session.Session)(s), path, opts).Without(session.OfHolds...)}
 	c.clock.wall = time.Now
@@ -104,13 +104,13 @@ func (c *Cron) At(name, spec string, f Func, opts ...JobOption) {
 }
 
 // Run waits for the lease of each job, and runs the ticks of the jobs whose lease it has. If the session is
-// lost, it waits for the leases again.
+// lost, it waits again.
 //
-// When ctx ends, or an error is permanent, it ends the contexts of all running functions, waits until they
-// have returned, records the ticks that have succeeded, and gives up all leases.
+// When ctx ends, or an error is permanent, it ends the contexts of the functions, waits until they have
+// returned, records the ticks that have succeeded, and gives up all leases.
 //
-// If other processes have a job with another schedule or other options, Run logs that and waits with that job
-// until they have stopped; with [WithRevision] it does not wait.
+// While other processes have a job with another schedule or other options, Run waits with that job; with
+// [WithRevision] it does not.
 func (c *Cron) Run(ctx context.Context) error {
 	c.made().mu.Lock()
 	jobs, bad := c.jobs[:len(c.jobs):len(c.jobs)], c.bad
@@ -140,8 +140,8 @@ func (c *Cron) Run(ctx context.Context) error {
 	return c.at.Named("run", err)
 }
 
-// Last returns the record of the last run of a job, in whichever process; that run may not have ended. If no
-// process has ever run a job of this name, the error is zksync.ErrNotFound. All times are in UTC.
+// Last returns the record of the last run of a job, in any process; it may not have ended. If no process has
+// ever run a job of this name, the error is zksync.ErrNotFound. All times are in UTC.
 func (c *Cron) Last(ctx context.Context, name string) (Record, error) {
 	var r run
 	err := checkName(name)

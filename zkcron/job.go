@@ -61,7 +61,8 @@ func (c *Cron) register(name string, f Func, opts []JobOption, set func(*job)) {
 // JobOption changes a default of one job. All processes must give the same ones.
 type JobOption func(*job)
 
-// Missed says what happens to ticks that could not begin in time.
+// Missed says what happens to ticks that could not begin in time, because the one before still ran or no
+// process had the lease.
 type Missed string
 
 const (
@@ -90,7 +91,7 @@ func WithMissed(m Missed) JobOption {
 func WithAtMostOnce() JobOption { return func(j *job) { j.wants.AtMostOnce = true } }
 
 // WithRevision numbers a schedule; the default is 0. The greatest number is in force at once: the other
-// processes leave the job. Schedules that differ and have the same number wait for each other.
+// processes leave the job.
 func WithRevision(n int) JobOption {
 	return func(j *job) {
 		if n < 0 {

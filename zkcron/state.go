@@ -18,7 +18,7 @@ type State struct {
 	Jobs int64 `json:"count"`
 }
 
-// State reads the jobs of all processes, and their newest runs.
+// State reads the state.
 func (c *Cron) State(ctx context.Context) (State, error) {
 	return look.State(ctx, c.made().at, layout.Cron, func(r *look.Reader) State {
 		root := r.Node(c.root.Base)
