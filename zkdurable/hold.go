@@ -96,8 +96,7 @@ func (h *Hold) SetNote(ctx context.Context, note string) error {
 }
 
 // Unlock ends the hold. If the error is [zksync.Ambiguous], the session carries it out, and [Hold.Done]
-// reports when. If the hold was broken or resumed by another process, the error is zksync.ErrLost; after an
-// Unlock zksync.ErrReleased.
+// reports when. Other errors are those of [Hold.Err].
 func (h *Hold) Unlock(ctx context.Context) error {
 	err := h.unlock(ctx)
 	switch {

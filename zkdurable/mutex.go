@@ -35,8 +35,8 @@ type Holder struct {
 	Alive bool   // a process has it open, or died a moment ago
 }
 
-// NewMutex names a lock by a path of its own. Its options are WithACL and WithName, the name under which this
-// process breaks holds.
+// NewMutex names a lock. Its options are WithACL and WithName, the name under which this process breaks
+// holds.
 func NewMutex(s *zksync.Session, path string, opts ...zksync.Option) *Mutex {
 	at := session.NewAccess("zkdurable", (*session.Session)(s), path, opts).Without(session.OfHolds...)
 	m := &Mutex{at: at, q: at.Queue("/"+layout.Durable+"/queue", queue.KindLock)}

@@ -16,7 +16,7 @@ import (
 // State is the state of a lock: "free", or "held" with the hold as its entry, under the owner's name.
 type State struct{ zksync.Summary }
 
-// State reads the hold, its note, and how many wait.
+// State reads the state.
 func (m *Mutex) State(ctx context.Context) (State, error) {
 	return look.State(ctx, m.made().at, layout.Durable, func(r *look.Reader) State {
 		now := look.Data(r, r.Node(m.terms.Base), state{})
