@@ -16,9 +16,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// SetData changes the Data of this candidate while it leads, and for later candidacies of this Election. If
-// this Election has never led, the error is zksync.ErrNotAcquired; after the leadership zksync.ErrLost or
-// zksync.ErrReleased. Data that do not fit into a node are zksync.ErrMisuse.
+// SetData changes the Data of this candidate while it leads, and for later candidacies. If it has never led,
+// the error is zksync.ErrNotAcquired; after the leadership zksync.ErrLost or zksync.ErrReleased.
 func (e *Election) SetData(ctx context.Context, data []byte) error {
 	return e.made().wrap("set-data", e.setData(ctx, slices.Clone(data)))
 }
@@ -131,8 +130,8 @@ func (e *Election) campaign(n int) {
 	e.campaigns += n
 }
 
-// Healthy returns nil while this candidate leads with a valid lease, or waits in a session that is
-// [zksync.Session.Healthy]. It sends nothing.
+// Healthy returns nil while this candidate leads, or waits in a session that is [zksync.Session.Healthy]. It
+// sends nothing.
 func (e *Election) Healthy() error {
 	if l := e.made().leadership(); l != nil && l.Valid() {
 		return nil

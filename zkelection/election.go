@@ -29,8 +29,7 @@ type Candidate struct {
 	Node    string       // path
 }
 
-// Election is one candidate's view of an election. It may campaign several times at once: each Campaign is a
-// candidacy.
+// Election is one candidate's view of an election. Each Campaign is a candidacy of its own.
 type Election struct {
 	path   string
 	s      *zksync.Session
@@ -54,7 +53,7 @@ func WithBareID() zksync.Option { return bareID{session.Misplaced("WithBareID")}
 
 var errBare = errs.Misuse("Data of a candidate with a bare ID; leave out one of the two")
 
-// New names an election by a path of its own. self is this process's candidate.
+// New names an election. self is this process's candidate.
 //
 //	e := zkelection.New(s, "/scheduler/leader", zkelection.Candidate{ID: "10.0.0.7:8080"})
 //	err := e.Run(ctx, func(ctx context.Context, l *zksync.Lease) error { ... }) // while it leads
@@ -181,7 +180,6 @@ func (e *Election) list(ctx context.Context, limit int) (list []Candidate, err e
 	return list, err
 }
 
-// String names the election for messages.
 func (e *Election) String() string { return fmt.Sprintf("election %s", e.made().path) }
 
 func (e *Election) wrap(op string, err error) error { return e.at.Named(op, err) }

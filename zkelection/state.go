@@ -11,7 +11,7 @@ import (
 // State is the state of an election: "led" or "free".
 type State struct{ zksync.Summary }
 
-// State reads the candidates, the leader first.
+// State reads the state.
 func (e *Election) State(ctx context.Context) (State, error) {
 	if err := e.made().at.Misuse(); err != nil {
 		return State{}, e.wrap("state", err)
