@@ -16,8 +16,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Flight suppresses duplicate calls in a cluster, like singleflight.Group. The goroutines of one process
-// should share one Flight: then they are one contender on the servers.
+// Flight suppresses duplicate calls in a cluster. The goroutines of one process should share one Flight: then
+// they are one contender on the servers.
 type Flight[T any] struct {
 	opts []zksync.Option
 	at   *session.Access
@@ -33,8 +33,8 @@ type Result[T any] struct {
 	Shared bool
 }
 
-// New names a group of keys by a path of its own. Its options are those of a lock, without WithHandover,
-// WithLinger and WithAsyncUnlock.
+// New names a group of keys. Its options are those of a lock, without WithHandover, WithLinger and
+// WithAsyncUnlock.
 func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Flight[T] {
 	// The place of an entry in the queue decides which results are for its callers. So another call must not get the
 	// entry, and the entry must not stay after its call.
@@ -50,8 +50,8 @@ func (f *Flight[T]) made() *Flight[T] {
 	return f
 }
 
-// Do runs fn, or waits for the present run for this key in this process or another, and returns its result.
-// shared reports whether others got it, too.
+// Do runs fn, or waits for the present run for this key in any process, and returns its result. shared
+// reports whether others got it, too.
 //
 // The context of fn has the values of ctx. It ends when all callers here have given up, and when the lease is
 // lost (cause zksync.ErrLost). If fn panics or exits its goroutine, so do all callers here.
@@ -87,8 +87,8 @@ func (f *Flight[T]) DoChan(ctx context.Context, key string, fn func(ctx context.
 	return ch
 }
 
-// Forget makes the cluster forget a key: later calls of [Flight.Do] do not get the result of a run that began
-// before. Unlike with singleflight they wait until it has ended: there are never two runs at a time.
+// Forget makes the cluster forget a key: later calls do not get the result of a run that began before. Unlike
+// with singleflight they wait until it has ended.
 func (f *Flight[T]) Forget(ctx context.Context, key string) error {
 	if err := f.made().at.Misuse(); err != nil {
 		return f.named("forget", key, err)

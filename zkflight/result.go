@@ -19,7 +19,6 @@ type RemoteError struct {
 	Panicked bool // or called runtime.Goexit
 }
 
-// Error returns the text, with the process where the function ran.
 func (e *RemoteError) Error() string {
 	verb := "failed"
 	if e.Panicked {

@@ -14,7 +14,7 @@ import (
 // State is the state of a Flight.
 type State struct {
 	zksync.Summary
-	Keys int64 `json:"count"` // those that run, and some that ended a short time ago
+	Keys int64 `json:"count"` // also some that ended a short time ago
 }
 
 // State counts the keys: see [Flight.KeyState].
@@ -30,8 +30,7 @@ func (f *Flight[T]) State(ctx context.Context) (State, error) {
 	})
 }
 
-// KeyState is the state of a key: "running" or "idle". The entries are the process that runs the function,
-// and the waiters.
+// KeyState is the state of a key: "running" or "idle". The entries are the runner and the waiters.
 type KeyState struct{ zksync.Summary }
 
 // KeyState reads which process runs the function of a key.
