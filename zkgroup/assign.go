@@ -20,10 +20,10 @@ import (
 )
 
 // Assign divides items among the members of the group that call it, and runs f for those of this member, each
-// in a goroutine and under a lease of its own, until ctx ends; then it returns nil.
+// in a goroutine and under a lease of its own, until ctx ends; then it returns nil. [Stop] ends it, too.
 //
 // f's context ends with ctx, when the item is to move, and when the lease is lost (cause zksync.ErrLost). An
-// item is done if f returns nil; after an error it is tried again. [Stop] ends Assign.
+// item is done if f returns nil; after an error it is tried again.
 //
 // Duplicate items are zksync.ErrMisuse, and so is m if it is of another group or in an Assign already. If it
 // is unknown whether a done item is recorded, the error is zksync.Ambiguous.

@@ -33,7 +33,7 @@ type terms struct {
 	Hash string `json:"hash"`
 }
 
-// New names a group by a path of its own. Its options are WithACL and WithName.
+// New names a group. Its options are WithACL and WithName.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Group {
 	at := session.NewAccess("zkgroup", (*session.Session)(s), path, opts).Without(session.OfHolds...)
 	g := &Group{at: at, opts: opts}
@@ -124,8 +124,8 @@ func (g *Group) exists(ctx context.Context, e *zkconn.Epoch) (bool, error) {
 
 // Member is a process of a group.
 type Member struct {
-	// ID names the member, for example by its host. No two living members of a group have the same one.
-	// Escaped as in a URL's path it has at most 200 bytes.
+	// ID names the member. No two living members of a group have the same one. Escaped as in a URL's path it
+	// has at most 200 bytes.
 	ID string
 	// Data describe the member. All watchers keep them in memory.
 	Data []byte

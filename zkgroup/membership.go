@@ -22,9 +22,9 @@ type Membership struct {
 	p  *presence.Presence
 }
 
-// Join makes this process a member, until Leave or Close. If the ZooKeeper session ends, the process joins
-// again with its last data. If another session has a member with this ID, Join waits for its end, for at most
-// one and a half session timeouts; then the error is zksync.ErrMisuse and zksync.ErrNotAcquired.
+// Join makes this process a member, until Leave or Close, in each ZooKeeper session again. If another session
+// has a member with this ID, Join waits for its end, for at most one and a half session timeouts; then the
+// error is zksync.ErrMisuse and zksync.ErrNotAcquired.
 func (g *Group) Join(ctx context.Context, me Member) (*Membership, error) {
 	m, err := g.checked().join(ctx, me)
 	return m, g.at.Named("join", err)
@@ -107,13 +107,12 @@ func (m *Membership) enter(ctx context.Context, e *zkconn.Epoch, data []byte) er
 // ID is the member's ID.
 func (m *Membership) ID() string { return m.id }
 
-// Lost is closed when the process stops being a member, as far as it knows, before other processes can see it
-// leave. When the process has joined again, Lost returns another channel.
+// Lost is closed when the process stops being a member, before other processes can see it leave. When it has
+// joined again, Lost returns another channel.
 func (m *Membership) Lost() <-chan struct{} { return m.p.Lost() }
 
-// SetData changes the data of the member. Concurrent calls take effect one after the other. After an error
-// that is zksync.Ambiguous the data may be set now or in the next session. After Leave it is
-// zksync.ErrReleased.
+// SetData changes the data of the member. Concurrent calls take effect one after the other. After a
+// zksync.Ambiguous error the data may be set now or later. After Leave it is zksync.ErrReleased.
 func (m *Membership) SetData(ctx context.Context, data []byte) error {
 	err := m.g.fits(m.id, data)
 	if err == nil {
@@ -123,8 +122,7 @@ func (m *Membership) SetData(ctx context.Context, data []byte) error {
 	return m.g.at.Named("set-data", err)
 }
 
-// Leave ends the membership. If ctx ends first, the node is removed later. Without a living session Leave
-// does not wait. Another call does the same.
+// Leave ends the membership. If ctx ends first, the node is removed later.
 func (m *Membership) Leave(ctx context.Context) error {
 	return m.g.at.Named("leave", m.p.Leave(ctx))
 }

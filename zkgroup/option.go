@@ -3,14 +3,14 @@ package zkgroup
 // AssignOption is an option of [Group.Assign].
 type AssignOption func(*assignment)
 
-// WithItemErrors calls f for each run of an item that has failed at this member, in the goroutine of the
-// item. The attempts of an item count from 1, and go on when it moves.
+// WithItemErrors calls f for each run of an item that has failed at this member, in the item's goroutine. The
+// attempts count from 1, and go on when the item moves.
 func WithItemErrors(f func(item string, attempt int, err error)) AssignOption {
 	return func(a *assignment) { a.onError = f }
 }
 
-// WithShare calls f with the items of this member when they are divided, and after each change. An item that
-// has just moved here may still wait for the lease. f must not block.
+// WithShare calls f with the items of this member when they are divided, and after each change; the lease of
+// an item may come later. f must not block.
 func WithShare(f func(items []string)) AssignOption {
 	return func(a *assignment) { a.onShare = f }
 }

@@ -16,7 +16,7 @@ type State struct {
 	Members int64 `json:"count"`
 }
 
-// State reads the members.
+// State reads the state.
 func (g *Group) State(ctx context.Context) (State, error) {
 	return look.State(ctx, g.checked().at, layout.Group, func(r *look.Reader) State {
 		members := r.Node(g.members())

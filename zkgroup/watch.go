@@ -11,11 +11,11 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// View is the group after a change. All lists are sorted by ID.
+// View is the group after a change, sorted by ID.
 type View struct {
 	Members []Member
 	// Joined, Left and Updated have changed since the view before. A member that has left and joined again
-	// may be in Left and in Joined. Left has the last data.
+	// may be in both. Left has the last data.
 	Joined, Left, Updated []Member
 }
 
