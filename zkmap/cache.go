@@ -15,8 +15,8 @@ import (
 // Cache is a copy of a map in the memory of this process, which follows the map until Close. Its methods make
 // no requests.
 //
-// It lags a little behind the servers, and need not show what this process has just stored. Without a
-// connection it stays as it is, and Age grows. Values are shared: do not change what they point to.
+// It lags a little behind, and need not show what this process has just stored. Without a connection it stays
+// as it is, and Age grows. Values are shared: do not change what they point to.
 type Cache[K comparable, V any] struct {
 	m    *Map[K, V]
 	stop context.CancelFunc
@@ -34,8 +34,8 @@ type item[K comparable, V any] struct {
 	v V
 }
 
-// Cached returns a copy of the map, when everything that is there has been read; after that ctx does not
-// matter. An entry that cannot be decoded later is left out, and logged.
+// Cached returns a copy of the map, when all of it has been read; after that ctx does not matter. An entry
+// that cannot be decoded later is left out, and logged.
 func (m *Map[K, V]) Cached(ctx context.Context) (*Cache[K, V], error) {
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c := &Cache[K, V]{

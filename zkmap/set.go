@@ -14,7 +14,7 @@ import (
 // Set is a set that many processes share: a [Map] whose keys have no values.
 type Set[K comparable] struct{ keyed[K] }
 
-// NewSet names a set, as [New] does.
+// NewSet is [New] without values.
 func NewSet[K comparable](s *zksync.Session, path string, opts ...zksync.Option) *Set[K] {
 	return &Set[K]{newKeyed[K](session.NewValueAccess("zkmap", (*session.Session)(s), path, opts).Without("WithCodec"), layout.Set)}
 }

@@ -17,7 +17,7 @@ type State struct {
 	Keys int64 `json:"count"`
 }
 
-// State counts the keys.
+// State reads the state.
 func (m *Map[K, V]) State(ctx context.Context) (State, error) {
 	return stateOf(ctx, m.made().at, layout.Map, m.t)
 }
@@ -25,7 +25,7 @@ func (m *Map[K, V]) State(ctx context.Context) (State, error) {
 // SetState is the state of a set.
 type SetState State
 
-// State counts the keys.
+// State reads the state.
 func (s *Set[K]) State(ctx context.Context) (SetState, error) {
 	st, err := stateOf(ctx, s.made().at, layout.Set, s.t)
 	return SetState(st), err
