@@ -10,8 +10,7 @@ import (
 )
 
 // Do calls f if no process in the cluster has, and waits until the function has returned, in whichever
-// process it runs. A function that panics counts as done, and Do panics only in the goroutine that ran it. A
-// function that calls runtime.Goexit does not count.
+// process it runs. A function that panics counts as done, and Do panics only in the goroutine that ran it.
 func (o *Once) Do(f func()) {
 	if o.made().learned() == nil {
 		o.doOnce(f)
@@ -45,9 +44,8 @@ func (o *Once) once(run func() *outcome, panicked func(v any)) (*outcome, error)
 	}
 }
 
-// OnceFunc is sync.OnceFunc with [Once.Do]. If f panics, the returned function panics on every call, in
-// another process with the text of the panic. Once f has run anywhere, a Reset does not change the returned
-// function.
+// OnceFunc is sync.OnceFunc with [Once.Do]. If f panics, the returned function panics on every call. Once f
+// has run anywhere, a Reset does not change it.
 func OnceFunc(s *zksync.Session, path string, f func(), opts ...zksync.Option) func() {
 	m := newMirror(s, path, func() struct{} { f(); return struct{}{} }, opts)
 	return func() { m.call() }
@@ -55,10 +53,7 @@ func OnceFunc(s *zksync.Session, path string, f func(), opts ...zksync.Option) f
 
 // OnceValue is sync.OnceValue: it returns f's own value in the process that ran f, and a copy from JSON
 // elsewhere. Of an error the text is kept, like any other value: to try again after an error, use
-// [Once.DoContext]. It panics like [OnceFunc].
-//
-// A type T that JSON cannot encode is zksync.ErrMisuse. A value that JSON cannot encode counts as a panic of
-// f.
+// [Once.DoContext]. A value that JSON cannot encode counts as a panic of f.
 func OnceValue[T any](s *zksync.Session, path string, f func() T, opts ...zksync.Option) func() T {
 	m := newMirror(s, path, func() carried[T] { return carried[T]{f()} }, opts)
 	m.o.at.Refuse(unfit[T]())

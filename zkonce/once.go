@@ -32,8 +32,7 @@ type outcome struct {
 	Panic *string `json:"panic,omitempty"` // the text of a panic; DoContext does not keep panics
 }
 
-// New names a Once by a path of its own. Its options are those of a lock, without zksync.WithLinger and
-// zksync.WithAsyncUnlock.
+// New names a Once. Its options are those of a lock, without zksync.WithLinger and zksync.WithAsyncUnlock.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Once {
 	lock := (*share.Cohort)(zksync.NewMutex(s, path+"/lock", opts...)).Part("zkonce")
 	at := session.NewAccess("zkonce", (*session.Session)(s), path, opts).Without("WithLinger", "WithAsyncUnlock").Of(layout.Once)
@@ -53,8 +52,8 @@ func (o *Once) made() *Once {
 //
 // If f returns an error, DoContext returns it and keeps nothing. If the lease is lost before the result is
 // kept, the error is zksync.ErrLost. If the function whose result is kept panicked, the error says so. A
-// result of more than 700 KB is zksync.ErrMisuse. After an [zksync.Ambiguous] error the session still writes
-// the result while the lease lasts.
+// result of more than 700 KB is zksync.ErrMisuse. After a [zksync.Ambiguous] error the result may still be
+// written.
 func (o *Once) DoContext(ctx context.Context, f func(ctx context.Context) ([]byte, error)) ([]byte, error) {
 	return o.made().value(ctx, f, false)
 }
@@ -86,8 +85,7 @@ func (o *Once) IsDone(ctx context.Context) (bool, error) {
 	return r != nil, o.at.Named("once", err)
 }
 
-// Reset removes the result: the next caller runs its function again. It waits while a function runs. Other
-// objects forget the result when the servers notify them.
+// Reset removes the result: the next caller runs its function again. It waits while a function runs.
 func (o *Once) Reset(ctx context.Context) error {
 	if err := o.made().at.Misuse(); err != nil {
 		return o.at.Named("reset", err)

@@ -43,13 +43,12 @@ type Failure struct {
 	Message string // of Fail
 }
 
-// Error returns the message.
 func (f *Failure) Error() string { return "zkonce: the promise has failed: " + f.Message }
 
 // errRemoved is the error when a promise has lost nodes that this package never deletes.
 var errRemoved = errs.Broken("the promise", "another program has removed nodes of it")
 
-// NewPromise names a promise by a path of its own. Its options are WithACL, WithName and WithCodec.
+// NewPromise names a promise. Its options are WithACL, WithName and WithCodec.
 func NewPromise[T any](s *zksync.Session, path string, opts ...zksync.Option) *Promise[T] {
 	p := &Promise[T]{at: session.NewValueAccess("zkonce", (*session.Session)(s), path, opts)}
 	p.terms.Base, p.terms.ACL, p.terms.Type = p.at.Full(path)+"/"+layout.Promise, p.at.ACL(), layout.Promise
@@ -70,8 +69,8 @@ func (p *Promise[T]) made() *Promise[T] {
 func (p *Promise[T]) pending() string { return p.terms.Base + "/pending" }
 func (p *Promise[T]) writers() string { return p.terms.Base + "/writers" }
 
-// Complete gives the promise its value, unless it is decided, and reports whether this call has decided it. A
-// value that cannot be encoded, or takes more than 700 KB, is zksync.ErrMisuse.
+// Complete gives the promise its value, of at most 700 KB, unless it is decided, and reports whether this
+// call has decided it.
 func (p *Promise[T]) Complete(ctx context.Context, v T) (bool, error) {
 	if err := p.made().at.Misuse(); err != nil {
 		return false, p.at.Named("complete", err)
@@ -84,7 +83,7 @@ func (p *Promise[T]) Complete(ctx context.Context, v T) (bool, error) {
 }
 
 // Fail is [Promise.Complete] for a value that will not come: each Wait then fails with a *[Failure]. A
-// message of more than 64 KB is zksync.ErrMisuse.
+// message has at most 64 KB.
 func (p *Promise[T]) Fail(ctx context.Context, msg string) (bool, error) {
 	if p.made(); len(msg) > maxMessage {
 		return false, p.at.Named("fail", errs.Misuse("a message of %d bytes; stay within %d", len(msg), maxMessage))

@@ -11,11 +11,10 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// State is the state of a Once: "done", "running" or "not done". The entries are the process that runs the
-// function, and the waiters.
+// State is the state of a Once: "done", "running" or "not done".
 type State struct{ zksync.Summary }
 
-// State reads whether there is a result, and else who runs the function.
+// State reads the state.
 func (o *Once) State(ctx context.Context) (State, error) {
 	return look.State(ctx, o.made().at, layout.Once, func(r *look.Reader) State {
 		if n := r.Node(o.at.Full(o.result())); n != nil {
@@ -40,7 +39,7 @@ func (o *Once) State(ctx context.Context) (State, error) {
 // PromiseState is the state of a Promise: "pending", "complete" or "failed".
 type PromiseState struct{ zksync.Summary }
 
-// State reads whether the promise is decided.
+// State reads the state.
 func (p *Promise[T]) State(ctx context.Context) (PromiseState, error) {
 	return look.State(ctx, p.made().at, layout.Promise, func(r *look.Reader) PromiseState {
 		switch f := look.Data(r, r.Node(p.terms.Base), fate{}); {
