@@ -12,9 +12,8 @@ import (
 	"github.com/go-menagerie/menagerie/internal/record"
 )
 
-// Put adds v at the end of the queue, exactly once. In a bounded queue it waits for room, in the order of the
-// calls. After an error v was not put, unless the error is zksync.Ambiguous: then v may be in the queue now
-// or later.
+// Put adds v at the end, exactly once. In a bounded queue it waits for room, in the order of the calls. Only
+// after a zksync.Ambiguous error may v be in the queue, now or later.
 func (q *Queue[T]) Put(ctx context.Context, v T, opts ...PutOption) error {
 	_, err := q.made().put(ctx, "put", v, placeOf(true, opts))
 	return err
@@ -29,8 +28,7 @@ func (q *Queue[T]) Offer(ctx context.Context, v T, opts ...PutOption) (bool, err
 // PutOption changes where, or when, an element is delivered.
 type PutOption func(*place)
 
-// WithDelay holds the element back until d after the call began, by the clock of the servers' leader. Then it
-// has the place of its Put.
+// WithDelay holds the element back until d after the call began, by the clock of the servers' leader.
 func WithDelay(d time.Duration) PutOption { return func(p *place) { p.delay = max(d, 0) } }
 
 // WithPriority sets the element's priority: smaller ones are delivered first. The default is 0.

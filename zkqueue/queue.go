@@ -35,11 +35,11 @@ type option struct {
 	capacity int
 }
 
-// WithCapacity bounds the number of elements, including those that are delayed or delivered and not yet
-// acknowledged. The bound stays exact when a producer crashes.
+// WithCapacity bounds the number of elements, also delayed and delivered ones. The bound stays exact when a
+// producer crashes.
 func WithCapacity(n int) zksync.Option { return option{session.Misplaced("WithCapacity"), n} }
 
-// New names a queue by a path of its own.
+// New names a queue.
 func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Queue[T] {
 	own, rest := session.Own[option](opts)
 	at, capacity := session.NewValueAccess("zkqueue", (*session.Session)(s), path, rest), 0
@@ -65,7 +65,7 @@ func (q *Queue[T]) decode(c elements.Content) (T, error) {
 	return codec.Decode[T](q.at.Settings.Codec, c.Data, c.Node)
 }
 
-// Len is the number of elements, including those that are delayed, or delivered and not yet acknowledged.
+// Len is the number of elements, also delayed and delivered ones.
 func (q *Queue[T]) Len(ctx context.Context) (n int, err error) {
 	err = q.made().raw.Run(ctx, "len", func(c *elements.Call) error {
 		n, err = c.Len()

@@ -11,8 +11,8 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Delivery is an element that was received, for one Ack or Nack. Until then no other call gets the element,
-// as long as the lease is valid.
+// Delivery is an element that was received, for one Ack or Nack. While its lease is valid no other call gets
+// it.
 type Delivery[T any] struct {
 	Value T
 	// Attempt is 1 for the first delivery, and one more for each later one.
@@ -24,9 +24,8 @@ type Delivery[T any] struct {
 	unwatch func() bool // ends the watch for the end of the lease
 }
 
-// Receive waits like Take, and delivers the first element to the caller, which acknowledges it when the work
-// is done. If this process dies, or its session ends, the element comes again. After an error it holds no
-// element.
+// Receive waits like Take, and delivers the first element, to be acknowledged when the work is done. If this
+// process dies, or its session ends, the element comes again. After an error it holds no element.
 func (q *Queue[T]) Receive(ctx context.Context) (*Delivery[T], error) {
 	d := &Delivery[T]{q: q.made()}
 	ctx, end := lease.Trace(ctx, q.at, queue.KindLock)
@@ -65,18 +64,16 @@ func (d *Delivery[T]) hold(l *lease.Lease) {
 	d.unwatch = context.AfterFunc(l.Lifetime(), func() { d.q.raw.Drop(d.claim, true) })
 }
 
-// Lease is the lease on the element, with its fencing token: the tokens of later deliveries are greater. When
-// it is lost, the element comes again. Unlock is Nack.
+// Lease is the lease on the element. Tokens of later deliveries are greater. When it is lost, the element
+// comes again. Unlock is Nack.
 func (d *Delivery[T]) Lease() *zksync.Lease { return (*zksync.Lease)(d.lease) }
 
-// Ack says that the work is done: the element is removed, and never comes again.
-//
-// If ctx ends, the request goes on as long as the session lives. The error is zksync.ErrLost if the lease was
-// lost, or is lost before the servers have confirmed: unless it is also zksync.Ambiguous, the element comes
-// again. After Ack or Nack it is zksync.ErrReleased.
+// Ack removes the element: it never comes again. If ctx ends, the request goes on as long as the session
+// lives. If the lease was lost first, the error is zksync.ErrLost: unless it is zksync.Ambiguous, the element
+// comes again. After Ack or Nack it is zksync.ErrReleased.
 func (d *Delivery[T]) Ack(ctx context.Context) error { return d.end(ctx, "ack", true) }
 
-// Nack gives the element back: it comes again at its place, also after an error. It fails like Ack.
+// Nack gives the element back, also if it fails. Its errors are those of Ack.
 func (d *Delivery[T]) Nack(ctx context.Context) error { return d.end(ctx, "nack", false) }
 
 func (d *Delivery[T]) end(ctx context.Context, op string, ack bool) error {

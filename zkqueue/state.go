@@ -14,11 +14,11 @@ import (
 // State is the state of a queue.
 type State struct {
 	zksync.Summary
-	Elements int64 `json:"count"`           // also delayed ones, and delivered ones that are not acknowledged
+	Elements int64 `json:"count"`           // also delayed and delivered ones
 	Capacity int64 `json:"total,omitempty"` // 0 for no bound
 }
 
-// State counts the elements, the deliveries and the waiters.
+// State reads the state.
 func (q *Queue[T]) State(ctx context.Context) (State, error) {
 	return look.State(ctx, q.made().at, layout.Queue, func(r *look.Reader) State {
 		n, capacity := r.Count(q.raw.Dir("elements")), int64(look.Data(r, r.Node(q.raw.Base()), elements.Terms{Capacity: q.capacity}).Capacity)

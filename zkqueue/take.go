@@ -10,8 +10,8 @@ import (
 )
 
 // Take waits for an element that is neither delayed nor delivered, in the order of the calls, and removes it.
-// If the process fails before it has done its work, the work is lost: see Receive. An error that is
-// zksync.Ambiguous says that the element may be lost.
+// If the process fails before its work is done, the work is lost: see Receive. After a zksync.Ambiguous error
+// the element may be lost.
 func (q *Queue[T]) Take(ctx context.Context) (v T, err error) {
 	err = q.made().raw.Run(ctx, "take", func(c *elements.Call) error {
 		return q.next(c, func(el elements.Content) error { return q.takeOne(c, el, &v) })
@@ -94,8 +94,8 @@ func (q *Queue[T]) Peek(ctx context.Context) (v T, ok bool, err error) {
 // batch is how many elements are read or removed together.
 const batch = 64
 
-// Drain takes up to most elements that are there, in order. It returns those that it has taken, also together
-// with an error. It removes up to 64 elements together: what [Queue.Take] says of errors holds for them.
+// Drain takes up to most elements that are there, and returns those that it has taken, also with an error. It
+// removes up to 64 together: what [Queue.Take] says of errors holds for them.
 func (q *Queue[T]) Drain(ctx context.Context, most int) (taken []T, err error) {
 	err = q.made().raw.Run(ctx, "drain", func(c *elements.Call) error {
 		q.raw.Forget() // what it removes is not in the way of the others of this object, but in their view
@@ -140,9 +140,9 @@ func (q *Queue[T]) drain(c *elements.Call, v *elements.View, n int) ([]T, error)
 	return q.take(c, all...)
 }
 
-// All yields the elements in order, including those that are delayed or delivered, and leaves them there. It
-// shows what was there at some instant of the call, without the elements that are gone when it comes to them.
-// After an element that cannot be decoded it goes on; another error ends it.
+// All yields the elements in order, also delayed and delivered ones, and leaves them there: those of some
+// instant of the call, without the ones gone when it comes to them. After an element that cannot be decoded
+// it goes on.
 func (q *Queue[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var rest []*elements.Pick
