@@ -13,13 +13,11 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// RWMutex is a reader/writer mutual exclusion lock for many machines: sync.RWMutex with a path. A reader
-// waits for the writers that queued before it, a writer for all that queued before it, so neither starves.
+// RWMutex is sync.RWMutex for many machines. A reader waits for the writers that queued before it, a writer
+// for all that queued before it, so neither starves. It is not reentrant; package reentrant is.
 //
 // The goroutines of one process should share one RWMutex: its readers share one node, its writers hand the
-// lock on. It is not reentrant; package reentrant is.
-//
-// The methods of sync.RWMutex, and methods with a context, which return a [zksync.Lease], may be mixed.
+// lock on. Its two forms, with a context and without, may be mixed.
 type RWMutex struct {
 	monitored
 	path  string
@@ -31,7 +29,7 @@ type RWMutex struct {
 	readers []*zksync.Lease // of RLock, oldest first
 }
 
-// New names a lock by a path of its own. zksync.WithLinger and zksync.WithHandover concern writers only.
+// New names a lock. zksync.WithLinger and zksync.WithHandover concern writers only.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *RWMutex {
 	at := session.NewAccess("zkrwmutex", (*session.Session)(s), path, opts)
 	write := share.NewCohort(at, queue.KindWrite)
@@ -133,7 +131,6 @@ func (rw *RWMutex) Contenders(ctx context.Context) ([]zksync.Contender, error) {
 	return rw.made().write.Contenders(ctx)
 }
 
-// String names the lock for messages.
 func (rw *RWMutex) String() string { return fmt.Sprintf("rwmutex %s", rw.made().path) }
 
 func (rw *RWMutex) wrap(op string, err error) error {

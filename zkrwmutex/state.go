@@ -9,7 +9,7 @@ import (
 // State is the state of a lock: free, held for reading ("read") or for writing ("held").
 type State struct{ zksync.Summary }
 
-// State reads the holders and the waiters.
+// State reads the state.
 func (rw *RWMutex) State(ctx context.Context) (State, error) {
 	st, err := rw.made().write.State(ctx)
 	if err == nil && len(st.Entries) == 0 {
