@@ -19,7 +19,7 @@ type State struct {
 	Permits int64 `json:"total"`
 }
 
-// State reads the number of permits, the holders and the waiters.
+// State reads the state.
 func (w *Weighted) State(ctx context.Context) (State, error) {
 	return look.State(ctx, w.made().at, layout.Semaphore, func(r *look.Reader) State {
 		now := look.Data(r, r.Base, queue.Permits{Declared: w.config.declared})

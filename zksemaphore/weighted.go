@@ -18,14 +18,10 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Weighted is a weighted semaphore for many machines. A request gets its n permits all at once. Requests are
-// granted in the order in which they queued, so a request for many does not starve. The permits of a process
-// that dies are free when its session ends.
-//
-// Unlike a lost hold of a lock, a lost hold of Acquire keeps no goroutine of this process out.
-//
-// Acquire, TryAcquire and Release are those of x/sync. AcquireLease and TryAcquireLease return a
-// [zksync.Lease], and Do passes one to its function. The two forms may be mixed.
+// Weighted is a weighted semaphore for many machines. A request gets its n permits all at once, in the order
+// of the requests, so one for many does not starve. The permits of a process that dies are free when its
+// session ends. Unlike a lost hold of a lock, a lost hold of Acquire keeps no goroutine of this process out.
+// Its two forms may be mixed.
 type Weighted struct {
 	path   string
 	s      *session.Session
@@ -37,9 +33,9 @@ type Weighted struct {
 	holds []*hold // through Acquire and TryAcquire, oldest first
 }
 
-// NewWeighted names a semaphore of n permits by a path of its own. The first process that uses it stores n
-// there; 0 grants nothing until a Resize. All others must give the same n, or that of the latest Resize. A
-// semaphore of Curator or kazoo at the path is zksync.ErrMisuse.
+// NewWeighted names a semaphore of n permits. The first process that uses it stores n there; 0 grants nothing
+// until a Resize. All others must give the same n, or that of the latest Resize. A semaphore of Curator or
+// kazoo at the path is zksync.ErrMisuse.
 func NewWeighted(s *zksync.Session, path string, n int64, opts ...zksync.Option) *Weighted {
 	at := session.NewAccess("zksemaphore", (*session.Session)(s), path, session.Options[session.Option](opts))
 	if n < 0 {
@@ -62,8 +58,8 @@ func (w *Weighted) made() *Weighted {
 	return w
 }
 
-// AcquireLease acquires n permits, all at once, and returns their lease. A request for more permits than
-// there are waits until a Resize makes it possible, and keeps no other request waiting.
+// AcquireLease acquires n permits and returns their lease. A request for more permits than there are waits
+// until a Resize, and keeps no other request waiting.
 func (w *Weighted) AcquireLease(ctx context.Context, n int64) (*zksync.Lease, error) {
 	l, err := w.made().get(ctx, "acquire", n, false)
 	return (*zksync.Lease)(l), err
@@ -151,8 +147,8 @@ func (w *Weighted) Resize(ctx context.Context, n int64) error {
 	})
 }
 
-// Available is the number of permits that are not held. A request for as many may have to wait, behind a
-// request for more. After a Resize to fewer it is 0 as long as one request does not fit.
+// Available is the number of permits that are not held. After a Resize to fewer it is 0 as long as one
+// request does not fit.
 func (w *Weighted) Available(ctx context.Context) (free int64, err error) {
 	err = w.made().in(ctx, "list", func(ctx context.Context, e *zkconn.Epoch) error {
 		if err := record.Synced(ctx, e, w.g.Queue().Dir); err != nil {
@@ -183,5 +179,4 @@ func (w *Weighted) in(ctx context.Context, op string, f func(context.Context, *z
 	return w.at.Run(ctx, op, f)
 }
 
-// String names the semaphore for messages.
 func (w *Weighted) String() string { return fmt.Sprintf("semaphore %s", w.made().path) }
