@@ -37,7 +37,7 @@ const (
 	Waiting Standing = "waiting"
 )
 
-// Contender is one entry of a queue, for people and monitoring.
+// Contender is one entry of a queue.
 type Contender struct {
 	Position int // from 0
 	Kind     Kind
@@ -51,7 +51,7 @@ type Contender struct {
 	Permits  int64     // of a semaphore
 }
 
-// MarshalJSON writes the names that `menagerie ls --json` prints.
+// MarshalJSON writes what `menagerie ls --json` prints.
 func (c Contender) MarshalJSON() ([]byte, error) {
 	row := row{Position: c.Position, Kind: c.Kind, State: c.State, Owner: ownerRow(c.Owner), Node: c.Node, ID: c.ID, Permits: c.Permits}
 	if !c.Since.IsZero() {
@@ -66,7 +66,7 @@ func (c Contender) MarshalJSON() ([]byte, error) {
 	return json.Marshal(row)
 }
 
-// UnmarshalJSON reads what MarshalJSON has written.
+// UnmarshalJSON reads it.
 func (c *Contender) UnmarshalJSON(text []byte) (err error) {
 	var row row
 	if err := json.Unmarshal(text, &row); err != nil {

@@ -1,7 +1,9 @@
 // Package zksync is sync for many machines: a mutex whose holders may run in different processes, on
 // ZooKeeper.
 //
-// [Connect] opens a [Session]. [NewMutex] names a lock by a path. The mutex has the methods of sync.Mutex, and a context form, which returns a [Lease]: it reports a loss ([Lease.Done]), carries a fencing token ([Lease.Token]) and guards writes to ZooKeeper ([Lease.Guard]).
+// [Connect] opens a [Session]. [NewMutex] names a lock by a path. The mutex has the methods of sync.Mutex,
+// and a context form, which returns a [Lease]: it reports a loss ([Lease.Done]), carries a fencing token
+// ([Lease.Token]) and guards writes to ZooKeeper ([Lease.Guard]).
 //
 // A lease ends before the servers can grant the lock to another contender, if the session timeout is 10 s or
 // more with the servers' usual tickTime of 2 s, or six ticks or more with another. No distributed lock can
@@ -24,8 +26,8 @@
 //
 // All types are safe for use by many goroutines, unless they say otherwise.
 //
-// A constructor sends nothing. The path that it names belongs to the object alone, and is created when it is
-// first needed. All processes must give a path the same type, sizes and codec.
+// A constructor sends nothing. Its path belongs to the object alone, and is created when it is first needed.
+// All processes must give a path the same type, sizes and codec.
 //
 // [Contenders], and State of every type, are snapshots of one server, which may lag: do not decide by them.
 // Other questions, such as the count of a latch, are answered with what the leader of the servers knew at
@@ -41,5 +43,5 @@
 //
 // Each method of a zero value, or of a nil pointer, of a type with a constructor panics with ErrMisuse.
 //
-// docs/guarantees.md, docs/benchmarks.md and the pages of the types there count the requests of each call.
+// The pages in docs/ count the requests of each call.
 package zksync

@@ -8,7 +8,7 @@ import (
 
 // Sentinel errors: compare with errors.Is, never with ==.
 var (
-	// ErrNotAcquired: a Try form found another contender ahead. It leaves no node on the servers.
+	// ErrNotAcquired: a Try form found another contender ahead. It leaves no node.
 	ErrNotAcquired = errs.ErrNotAcquired
 
 	// ErrLost: a lease can no longer be proved to be held: its session is lost, its node removed externally,
@@ -56,10 +56,8 @@ type Error struct {
 	Err     error  // the reason; never nil
 }
 
-// Error returns "<package>: <op> <path>: <reason>".
 func (e *Error) Error() string { return (*errs.Error)(e).Error() }
 
-// Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
 func init() {
@@ -71,6 +69,5 @@ func init() {
 	}
 }
 
-// Ambiguous reports whether it is unknown, after err, if the servers applied the request: it was sent, and
-// the connection ended before the reply came.
+// Ambiguous reports whether it is unknown, after err, if the servers applied the request.
 func Ambiguous(err error) bool { return errs.Ambiguous(err) }

@@ -32,7 +32,7 @@ func (f *Fence) Admit(token Token) error {
 	return nil
 }
 
-// Newest returns the newest token admitted so far, or the zero Token.
+// Newest returns the newest token admitted, or the zero Token.
 func (f *Fence) Newest() Token {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Healthy returns nil while leases of the session can be granted and kept: it is connected, its server has
-// not owed an answer for a third of the session timeout, and no lease lacks the leader's proof. It sends
-// nothing.
+// Healthy returns nil while leases can be granted and kept: the session is connected, its server has not owed
+// an answer for a third of the session timeout, and no lease lacks the leader's proof. It sends nothing.
 func (s *Session) Healthy() error {
 	wrap := func(err error) error { return &Error{Package: "zksync", Op: "healthy", Err: err} }
 	e := s.made().Client().Current()

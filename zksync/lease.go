@@ -32,8 +32,7 @@ func (l *Lease) made() *lease.Lease {
 	return l.inner()
 }
 
-// Token is the fencing token of the grant. Send it with every write, and have your storage refuse a smaller
-// one than the greatest that it has seen.
+// Token is the fencing token of the grant. Send it with every write: see [Token].
 func (l *Lease) Token() Token { return Token(l.made().Token()) }
 
 // Context has the values of the acquiring context, but ends with the lease, with the cause ErrLost,
@@ -44,15 +43,14 @@ func (l *Lease) Context() context.Context { return l.made().Context() }
 // contender; after the node's external removal at most a second later, if there is a connection.
 func (l *Lease) Done() <-chan struct{} { return l.made().Done() }
 
-// Err is nil while the lease is held, then ErrReleased, ErrLost or ErrMaxHold, and says why.
+// Err is nil while the lease is held, then ErrReleased, ErrLost or ErrMaxHold.
 func (l *Lease) Err() error { return l.made().Err() }
 
-// Valid reports whether the lease can be proved to be held at this instant. It sends nothing. The process may
-// be paused right after it, so it does not replace fencing.
+// Valid reports whether the lease can be proved to be held at this instant, and sends nothing. The process
+// may be paused right after it: it does not replace fencing.
 func (l *Lease) Valid() bool { return l.made().Valid() }
 
-// Path is the path of the lock, or the one below it by which a Once, a flight or an item of a group is
-// locked.
+// Path is the path of the lock, or the one below it by which an item is locked.
 func (l *Lease) Path() string { return l.made().Path() }
 
 // Expires is when the lease ends if no server answers any more, or at its [WithMaxHold]. It is the zero time
@@ -63,7 +61,7 @@ func (l *Lease) Expires() time.Time { return l.made().Expires() }
 func (l *Lease) Node() string { return l.made().Node() }
 
 // Revoked is closed when another process asks the holder to release the lock ([Revoke]), which it may ignore.
-// It stays open at the end of the lease, so select on Done, too.
+// It stays open at the end of the lease.
 func (l *Lease) Revoked() <-chan struct{} { return l.made().Revoked() }
 
 // Unlock releases the lease and waits at most a second for the servers. Without a connection it returns nil

@@ -24,9 +24,9 @@ type Multi struct {
 	held Leases // through Lock or TryLock, in the order in which they were locked
 }
 
-// MultiLock makes one lock of several mutexes, of any sessions and clusters: it locks all of them or none, in
-// the order of their paths, so MultiLocks that share mutexes never wait for each other. Mutexes of one path
-// are ordered by the servers given to Connect.
+// MultiLock makes one lock of several mutexes, of any sessions and clusters: it locks all or none, in the
+// order of their paths and of the servers given to Connect, so MultiLocks that share mutexes never wait for
+// each other.
 func MultiLock(mutexes ...*Mutex) *Multi {
 	all := append([]*Mutex{}, mutexes...)
 	slices.SortFunc(all, func(a, b *Mutex) int {

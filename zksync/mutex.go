@@ -15,8 +15,8 @@ import (
 // contenders, also those of Curator's InterProcessMutex, go-zookeeper's Lock, or kazoo's Lock (with the node
 // name "-lock-"). It is not reentrant.
 //
-// The goroutines of one process should share one Mutex: it is handed on without a request ([WithHandover]).
-// Its two forms may be mixed.
+// The goroutines of one process should share one Mutex: it is handed on without a request. Its two forms may
+// be mixed.
 type Mutex share.Cohort
 
 // cohort is m, which NewMutex has made. Of a zero or nil value it panics.
@@ -112,5 +112,4 @@ func (m *Mutex) Contenders(ctx context.Context) ([]Contender, error) {
 
 func (m *Mutex) wrap(op string, err error) error { return m.at().Named(op, err) }
 
-// String names the mutex for messages.
 func (m *Mutex) String() string { return fmt.Sprintf("mutex %s", errs.ShowPath(m.at().Path)) }

@@ -28,8 +28,7 @@ type CommonOption interface {
 
 // WithTimeout asks for a session timeout; the default is 15 s, and the servers have limits of their own
 // ([Session.Timeout]). The locks of a crashed holder are free after that time plus one server tick. With less
-// than 10 s a lease may end after the next grant if the servers' leader is cut off: docs/guarantees.md has a
-// table.
+// than 10 s a lease may end after the next grant if the servers' leader is cut off: see docs/guarantees.md.
 func WithTimeout(d time.Duration) SessionOption {
 	return session.ForSession(func(s *session.Settings) {
 		if d < time.Millisecond || d > 24*time.Hour {
@@ -39,15 +38,13 @@ func WithTimeout(d time.Duration) SessionOption {
 	})
 }
 
-// WithExistingChroot refuses a chroot that does not exist, with ErrMisuse: a misspelt one would have locks of
-// its own.
+// WithExistingChroot refuses a chroot that does not exist: a misspelt one would have locks of its own.
 func WithExistingChroot() SessionOption {
 	return session.ForSession(func(s *session.Settings) { s.Existing = true })
 }
 
 // WithForwardOnly ends the session for good, with ErrStale, if the servers have lost transactions that it has
-// seen: tokens and values would go back. Without it the session logs a warning. A session that begins after
-// the loss cannot notice it.
+// seen: tokens and values would go back. Without it the session logs a warning.
 func WithForwardOnly() SessionOption {
 	return session.ForSession(func(s *session.Settings) { s.Forward = true })
 }
@@ -77,8 +74,7 @@ func WithTLS(c *tls.Config) SessionOption {
 }
 
 // WithTLSFiles uses TLS with PEM files: ca has the trusted authorities ("" for those of this machine), cert
-// and key the client's certificate, or "". They are read again at each connection; if they cannot be used
-// then, the last good ones count.
+// and key the client's certificate, or "". They are read again at each connection.
 func WithTLSFiles(ca, cert, key string) SessionOption {
 	return session.ForSession(func(s *session.Settings) { s.TLSFiles(ca, cert, key) })
 }
@@ -100,8 +96,8 @@ func WithTracer(t Tracer) SessionOption {
 }
 
 // WithLeaseFraction ends leases, and places in queues, at the given fraction of the session timeout after the
-// newest request that the servers acknowledged, above 0 and at most 1, the default. "The client stops after
-// five missed heartbeats, the servers free after ten" is 0.5.
+// newest request that the servers acknowledged. "The client stops after five missed heartbeats, the servers
+// free after ten" is 0.5; the default is 1.
 func WithLeaseFraction(f float64) SessionOption {
 	return session.ForSession(func(s *session.Settings) {
 		if !(f > 0 && f <= 1) {
@@ -112,8 +108,8 @@ func WithLeaseFraction(f float64) SessionOption {
 }
 
 // WithSessionFile keeps the id and password of the session in a file (mode 0600). The next process with the
-// same file ends the session of a killed one, so its locks are free at once. A second living process with the
-// same file gets ErrMisuse.
+// file ends the session of a killed one, so its locks are free at once. A second living process with it gets
+// ErrMisuse.
 func WithSessionFile(path string) SessionOption {
 	return session.ForSession(func(s *session.Settings) { s.File = path })
 }
@@ -131,7 +127,7 @@ func WithHandover(n int) Option {
 
 // WithLinger keeps the place in the queue for up to d after the last Unlock, so that locking again costs no
 // request. The place is given up as soon as another contender queues or the connection is lost. The Try forms
-// of other sessions do not queue, and find the lock taken.
+// of other sessions find the lock taken.
 func WithLinger(d time.Duration) Option {
 	return session.ForLock("WithLinger", func(s *session.Settings) {
 		if d < 0 {
@@ -154,15 +150,14 @@ func WithMaxHold(d time.Duration) Option {
 
 // WithLockDelay keeps a lock from being granted for d (at least 1 ms) after a hold that was lost and not
 // released, so that late writes of the lost holder can arrive; [Fence] and [Lease.Guard] need no time. All
-// users of a path must give the same d. It is for [NewMutex] and zkelection.New; docs/guarantees.md says from
-// when it counts.
+// users of a path must give the same d. docs/guarantees.md says from when it counts.
 func WithLockDelay(d time.Duration) Option {
 	return session.LockDelay{Option: session.Misplaced("WithLockDelay"), D: d}
 }
 
-// WithAsyncUnlock makes Unlock return as soon as the release is sent. The lease ends before Unlock returns;
-// later requests of the session reach the servers after the release. A process that exits without Close may
-// keep the lock until its session expires.
+// WithAsyncUnlock makes Unlock return as soon as the release is sent; the lease ends before. Later requests
+// of the session come after the release. A process that exits without Close may keep the lock until its
+// session expires.
 func WithAsyncUnlock() Option {
 	return session.ForLock("WithAsyncUnlock", func(s *session.Settings) { s.Async = true })
 }

@@ -10,5 +10,4 @@ type Owner struct {
 	Name string
 }
 
-// String is "host (pid 1, name)", or "unknown".
 func (o Owner) String() string { return node.Owner(o).String() }

@@ -10,8 +10,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Session is a connection to ZooKeeper that outlives single ZooKeeper sessions: if one is lost, every [Lease]
-// of it is lost, and the Session opens the next. One is enough for a process.
+// Session is a connection to ZooKeeper that outlives ZooKeeper sessions: if one is lost, every [Lease] of it
+// is lost, and the Session opens the next. One is enough for a process.
 type Session session.Session
 
 func (s *Session) inner() *session.Session { return (*session.Session)(s) }
@@ -47,17 +47,17 @@ func (s *Session) Changes(ctx context.Context) iter.Seq[State] {
 // Timeout is the session timeout that the servers granted.
 func (s *Session) Timeout() time.Duration { return s.made().Timeout() }
 
-// ID is the id of the current ZooKeeper session, 0 while there is none.
+// ID is the id of the current ZooKeeper session, or 0.
 func (s *Session) ID() int64 { return s.made().ID() }
 
 // Conn is the client connection of the current ZooKeeper session, or nil, for requests that this module does
 // not have. Its paths include the chroot. Do not close it, and do not keep it: it ends with the ZooKeeper
-// session.
+// session. The first call in one may take a second.
 func (s *Session) Conn() *zk.Conn { return s.made().Conn() }
 
 // Close releases every lease, ends the ZooKeeper session on the servers, and joins every goroutine of the
-// session, within 2 s. If the servers cannot be reached, the session expires by its timeout. An error
-// concerns only the session file.
+// session, within 2 s. If the servers cannot be reached, the session expires. An error concerns only the
+// session file.
 func (s *Session) Close() error { return s.made().Close() }
 
 // State is the state of a [Session]'s connection to the servers.
@@ -67,7 +67,8 @@ const (
 	// Connected: the servers are reachable and the session is alive.
 	Connected State = iota + 1
 	// Suspended: the connection is down, but the session can still be proved to live. Leases are held, calls
-	// wait. A silent connection is noticed late, so Lost may follow on Connected.
+	// wait. A silent connection is noticed after up to 2/3 of the session timeout, so Lost may follow on
+	// Connected.
 	Suspended
 	// Lost: the session can no longer be proved to live; its leases are lost.
 	Lost
@@ -75,5 +76,4 @@ const (
 	Closed
 )
 
-// String is "connected", "suspended", "lost" or "closed".
 func (s State) String() string { return session.State(s).String() }

@@ -30,13 +30,12 @@ func (s Summary) In(state Standing) []Contender {
 	return slices.DeleteFunc(slices.Clone(s.Entries), func(c Contender) bool { return c.State != state })
 }
 
-// String is "/p: barrier, 1 of 3 have arrived".
 func (s Summary) String() string { return s.Path + ": " + s.Kind + ", " + s.Detail }
 
 // MutexState is the state of a lock. Its Kind is the queue's: also "rwlock", "election" or "semaphore".
 type MutexState struct{ Summary }
 
-// State reads the holder and the waiters, also those of other libraries.
+// State reads the state, also of other libraries' entries.
 func (m *Mutex) State(ctx context.Context) (MutexState, error) {
 	a := m.at()
 	st := MutexState{Summary{Path: a.Path, Kind: layout.Word(layout.Mutex), State: "free", Detail: "nobody holds or waits"}}

@@ -25,19 +25,19 @@ func ParseToken(s string) (Token, error) {
 // Compare returns -1 if t was granted before other, +1 if after, else 0.
 func (t Token) Compare(other Token) int { return node.Token(t).Compare(node.Token(other)) }
 
-// IsZero reports whether t is the zero Token, which no grant ever has.
+// IsZero reports whether t is the zero Token, which no grant has.
 func (t Token) IsZero() bool { return t == Token{} }
 
 // String returns 16 hexadecimal digits of Zxid, a dash and 8 of Seq. It sorts like the token.
 func (t Token) String() string { return node.Token(t).String() }
 
-// MarshalText returns the String. It fails on a negative Zxid.
+// MarshalText returns the String.
 func (t Token) MarshalText() ([]byte, error) { return node.Token(t).MarshalText() }
 
 // UnmarshalText is [ParseToken]. On an error t is unchanged.
 func (t *Token) UnmarshalText(text []byte) error { return (*node.Token)(t).UnmarshalText(text) }
 
-// MarshalBinary returns 12 bytes that sort like the token. It fails on a negative Zxid.
+// MarshalBinary returns 12 bytes that sort like the token.
 func (t Token) MarshalBinary() ([]byte, error) { return node.Token(t).MarshalBinary() }
 
 // UnmarshalBinary reads MarshalBinary's bytes. On an error, [ErrMisuse], t is unchanged.

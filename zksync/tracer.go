@@ -8,12 +8,12 @@ import (
 	"github.com/go-menagerie/menagerie/internal/session"
 )
 
-// Tracer is called when a goroutine begins to acquire a lease, and when that ends, in that goroutine. Its
-// methods must be quick, and must not call [Session.Close], which waits for them. It may also implement
-// [ReleaseTracer], [LossTracer] and [StateTracer].
+// Tracer is called when a goroutine begins to acquire a lease, and when that ends. Its methods must be quick,
+// and must not call [Session.Close], which waits for them. It may also implement [ReleaseTracer],
+// [LossTracer] and [StateTracer].
 type Tracer interface {
-	// AcquireStart is called before the first request. The context it returns reaches AcquireEnd, and the
-	// lease's context has its values.
+	// AcquireStart is called before the first request. AcquireEnd and the lease's context have the context it
+	// returns.
 	AcquireStart(ctx context.Context, data AcquireStartData) context.Context
 	// AcquireEnd is called once for every AcquireStart.
 	AcquireEnd(ctx context.Context, data AcquireEndData)
@@ -52,7 +52,7 @@ type AcquireEndData struct {
 	Err    error         // nil if granted
 	Token  Token         // zero unless granted
 	Waited time.Duration // since AcquireStart
-	Epoch  uint64        // counts the ZooKeeper sessions, from 1
+	Epoch  uint64        // counts ZooKeeper sessions
 }
 
 // ReleaseData describes a lease that was released.
@@ -81,7 +81,7 @@ type StateChangeData struct {
 	_       struct{}
 	From    State // 0 for the first change
 	To      State
-	Session int64 // of ZooKeeper; the lost one when To is Lost; 0 for none
+	Session int64 // the lost one when To is Lost; 0 for none
 	Epoch   uint64
 }
 

@@ -12,7 +12,7 @@ import (
 
 // Verify asks the servers whether token belongs to a current holder of the lock, election or semaphore at
 // path; if not, it returns ErrStale. Only [Fence] and [Lease.Guard] protect against a change after the
-// answer. It does not compare the token's Seq, which the servers do not know.
+// answer. It does not compare the token's Seq.
 func Verify(ctx context.Context, s *Session, path string, token Token) error {
 	v := view(s, path)
 	if token.IsZero() {
