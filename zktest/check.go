@@ -47,8 +47,7 @@ func CheckNoNode(t TB, s *Server, path string) {
 	}
 }
 
-// CheckChildren fails t unless the node has exactly these children, in any order. "/" has the child
-// "zookeeper".
+// CheckChildren fails t unless these are the node's children, in any order, of "/" without "zookeeper".
 func CheckChildren(t TB, s *Server, path string, names ...string) {
 	t.Helper()
 	if !s.possible(t, path) {
@@ -101,7 +100,7 @@ func mapped[A, B any](in []A, f func(A) B) []B {
 	return out
 }
 
-// CheckTree fails t unless the nodes at root and below are exactly these: see [Server.Contents].
+// CheckTree fails t unless [Server.Contents] of root are these.
 func CheckTree(t TB, s *Server, root string, want map[string]string) {
 	t.Helper()
 	if !s.possible(t, root) {

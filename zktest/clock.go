@@ -8,9 +8,9 @@ func WithManualClock() Option {
 	return func(o *options) { o.cfg.ManualClock = true }
 }
 
-// Advance moves the server's clock by d, at once. Sessions and containers that are due go in order, each at
-// its instant. A connected client counts as having sent its heartbeats, unless [Server.Partition] or
-// [Server.DropRequests] holds.
+// Advance moves the server's clock by d, at once. What is due happens in order, each at its instant. A
+// connected client counts as having sent its heartbeats, unless [Server.Partition] or [Server.DropRequests]
+// holds.
 func (s *Server) Advance(d time.Duration) {
 	if s.tb != nil {
 		s.tb.Helper()

@@ -5,7 +5,7 @@ import "github.com/go-menagerie/menagerie/zktest/internal/wire"
 // Code is the result of a request; 0 is success.
 type Code = wire.Code
 
-// The results of requests. Clients find those of the first group themselves: a rule cannot have them.
+// The results of requests. The first group is for clients: a rule cannot have them.
 const (
 	CodeConnectionLoss   Code = -4
 	CodeOperationTimeout Code = -7

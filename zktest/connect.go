@@ -9,7 +9,7 @@ import (
 )
 
 // Connect returns a go-zookeeper client with a session, in memory; Cleanup closes it. It fails t without a
-// session within timeout, at least 10 s. For other options use zk.Connect and [Server.Dial].
+// session within timeout, at least 10 s.
 func (s *Server) Connect(t TB, timeout time.Duration) *zk.Conn {
 	t.Helper()
 	if inBubble() != s.bubble {

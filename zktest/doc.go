@@ -12,8 +12,7 @@
 //
 // # Rules
 //
-// A call that makes no sense, such as a fault of a session that never was, fails the test. A server of
-// [Start] panics instead.
+// A call that makes no sense fails the test. A server of [Start] panics instead.
 //
 // A fault that lasts returns a function that ends it, which may be called twice.
 //
@@ -22,6 +21,6 @@
 //
 // A hook runs while the server is locked: it must be quick and must not call the server.
 //
-// Methods that write need no client, permission or version; watches fire. What shows or removes a tree leaves
-// the server's own /zookeeper out.
+// Methods that write need no client, permission or version; watches fire. Methods for trees leave the
+// server's own /zookeeper out.
 package zktest

@@ -125,7 +125,7 @@ func (e *Ensemble) errorf(format string, args ...any) {
 func (e *Ensemble) Len() int { return len(e.servers) }
 
 // Server returns a member by its index, from 0. Faults of its network concern its clients only. Expire,
-// Sessions, Advance and what writes act on the ensemble.
+// Advance and what writes act on the ensemble.
 func (e *Ensemble) Server(i int) *Server {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -145,7 +145,7 @@ func (e *Ensemble) has(what string, i int) {
 	e.servers[0].fatalf("zktest: %s: no member %d; there are 0 to %d", what, i, len(e.servers)-1)
 }
 
-// Leader returns the index of the leader, or -1. A leader that is cut off leads until it notices.
+// Leader returns the leader, also one that has not noticed that it is cut off, or -1.
 func (e *Ensemble) Leader() int { return e.zk.Leader() }
 
 // Serving reports whether a member serves clients, as far as it knows.
@@ -160,7 +160,7 @@ func (e *Ensemble) Serving(i int) bool {
 // At returns the member that a session is connected to, or -1.
 func (e *Ensemble) At(id int64) int { return e.zk.At(id) }
 
-// ElectLeader makes a member the leader. All members drop their clients.
+// ElectLeader makes a member the leader. All clients are dropped.
 func (e *Ensemble) ElectLeader(i int) {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -171,8 +171,8 @@ func (e *Ensemble) ElectLeader(i int) {
 	}
 }
 
-// Lag makes a follower stop applying transactions, until catchUp: reads show an old state, watches do not
-// fire, writes, syncs and new sessions wait. A member that becomes the leader catches up.
+// Lag makes a follower stop applying transactions, until catchUp or until it leads: reads show an old state,
+// watches do not fire, writes, syncs and new sessions wait.
 func (e *Ensemble) Lag(i int) (catchUp func()) {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -186,9 +186,9 @@ func (e *Ensemble) Lag(i int) (catchUp func()) {
 	return catchUp
 }
 
-// Isolate cuts a member off from the others, but not from its clients, until heal. After the sync limit a
-// follower drops its clients, and the others of a leader elect another. Until then both answer reads, the
-// leader also syncs; nothing is committed through them.
+// Isolate cuts a member off from the others, but not from its clients, until heal. It notices after the sync
+// limit: a follower drops its clients, and in place of a leader another is elected. Until then it answers
+// reads, a leader also syncs, and commits nothing.
 func (e *Ensemble) Isolate(i int) (heal func()) {
 	if e.tb != nil {
 		e.tb.Helper()

@@ -12,8 +12,8 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Servers returns an address for each member, "192.0.2.1:2181" and so on, that only [Ensemble.Dial] and
-// [Ensemble.DialContext] know.
+// Servers returns addresses, "192.0.2.1:2181" and so on, that only [Ensemble.Dial] and [Ensemble.DialContext]
+// know.
 func (e *Ensemble) Servers() []string {
 	var out []string
 	for i := range e.servers {

@@ -3,7 +3,7 @@ package zktest
 import "time"
 
 // Expire ends a session, if there is one: its ephemerals are gone and their watches have fired when it
-// returns. The client is disconnected.
+// returns. Its connection drops.
 func (s *Server) Expire(id int64) bool { return s.zk.Expire(id) }
 
 // ExpireSilently is Expire for a client that is partitioned until heal.
@@ -17,12 +17,12 @@ func (s *Server) ExpireSilently(id int64) (heal func()) {
 	return heal
 }
 
-// Disconnect drops the connection of a session, which lives on. It reports whether there was one.
+// Disconnect drops the connection of a session, if there is one.
 func (s *Server) Disconnect(id int64) bool { return s.zk.Disconnect(id) }
 
-// Partition makes a client's network lose everything, both ways, until heal. Messages sent meanwhile arrive a
-// millisecond after heal if their connection is still open. The id 0, here and in the other faults of the
-// network, stands for all connections without a session yet.
+// Partition makes a client's network lose everything until heal. Messages sent meanwhile arrive a millisecond
+// after heal if their connection is still open. The id 0, here and in the other faults of the network, stands
+// for all connections without a session yet.
 func (s *Server) Partition(id int64) (heal func()) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -31,7 +31,7 @@ func (s *Server) Partition(id int64) (heal func()) {
 	return s.zk.Block(id, true, true)
 }
 
-// DropRequests is half of [Server.Partition]: the server hears nothing from the client.
+// DropRequests is the half of [Server.Partition] towards the server.
 func (s *Server) DropRequests(id int64) (heal func()) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -40,7 +40,7 @@ func (s *Server) DropRequests(id int64) (heal func()) {
 	return s.zk.Block(id, true, false)
 }
 
-// DropReplies is half of [Server.Partition]: replies and events do not reach the client.
+// DropReplies is the half of [Server.Partition] towards the client.
 func (s *Server) DropReplies(id int64) (heal func()) {
 	if s.tb != nil {
 		s.tb.Helper()

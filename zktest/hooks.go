@@ -37,8 +37,7 @@ type Txn struct {
 	Changes []Change // in order
 }
 
-// OnCommit calls f, a hook, for every transaction when it is committed, in order, before any reply or watch
-// event of it.
+// OnCommit calls f, a hook, for every transaction, in order, before any reply or watch event of it.
 func (s *Server) OnCommit(f func(Txn)) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -51,7 +50,7 @@ func (s *Server) OnCommit(f func(Txn)) {
 	s.onCommit = append(s.onCommit, f)
 }
 
-// OnSessionExpired calls f, a hook, when a session expires, before its ephemerals are deleted.
+// OnSessionExpired calls f, a hook, before an expired session's ephemerals are deleted.
 func (s *Server) OnSessionExpired(f func(id int64, at time.Time)) {
 	if s.tb != nil {
 		s.tb.Helper()

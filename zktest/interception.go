@@ -148,7 +148,7 @@ func (in *Interception) Fired() int {
 	return in.fired
 }
 
-// Matched returns how many requests the rule has matched.
+// Matched returns how many requests matched.
 func (in *Interception) Matched() int {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 )
 
 // WithVirtualLimit sets how long a test in a synctest bubble may take in virtual time; the default is 24 h.
-// Then the test fails with the state of the server and the goroutines, an hour later it panics.
+// Then the test fails, an hour later it panics.
 func WithVirtualLimit(d time.Duration) Option {
 	return func(o *options) { o.virtualLimit = d }
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/go-menagerie/menagerie/zktest/internal/engine"
 )
 
-// RunAddr is [Run] with an address to listen on, for clients that cannot be given another. See [Server.Addr].
+// RunAddr is [Run] with an address to listen on, for clients that cannot be given another.
 func RunAddr(t TB, addr string, opts ...Option) *Server {
 	t.Helper()
 	s := Run(t, opts...)
@@ -20,7 +20,7 @@ func RunAddr(t TB, addr string, opts ...Option) *Server {
 	return s
 }
 
-// StartAddr is [Start] with an address to listen on. Port 0 is a free one.
+// StartAddr is [Start] with an address to listen on.
 func StartAddr(addr string, opts ...Option) (*Server, error) {
 	s := Start(opts...)
 	if err := s.listenOn(addr); err != nil {
@@ -53,7 +53,7 @@ var errSocket = errors.New("zktest: a port inside a synctest bubble, where time 
 	"connect with Server.Connect, Server.Session or Server.Dial")
 
 // Addr returns the server's address on TCP loopback. The first call opens a free port, which stays the same
-// over restarts. Inside a bubble, or after Close, it fails the test.
+// over restarts. Inside a bubble it fails the test.
 func (s *Server) Addr() string {
 	if s.tb != nil {
 		s.tb.Helper()

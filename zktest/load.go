@@ -12,10 +12,7 @@ import (
 	"github.com/go-menagerie/menagerie/zktest/internal/wire"
 )
 
-// Load makes persistent nodes, data by path, with their parents, in the order of the paths. A node that
-// exists gets the data.
-//
-//	srv.Load(map[string]string{"/app/config": "v1", "/app/workers": ""})
+// Load makes persistent nodes, data by path, with their parents. A node that exists gets the data.
 func (s *Server) Load(nodes map[string]string) {
 	if s.tb != nil {
 		s.tb.Helper()
@@ -43,8 +40,7 @@ func (s *Server) put(p string, data []byte) bool {
 	return s.do("load", wire.Call{Op: wire.OpCreate, Path: p, Data: data, ACL: wire.OpenACL()})
 }
 
-// Contents returns the data of the nodes at root and below, by path, at one instant, without "/" if it has no
-// data.
+// Contents returns the data of the nodes at root and below, by path, without "/" if it has no data.
 func (s *Server) Contents(root string) map[string]string {
 	out := map[string]string{}
 	s.zk.Walk(root, func(p string, n tree.Info) bool {
@@ -59,8 +55,7 @@ func (s *Server) Contents(root string) map[string]string {
 // own reports whether a node is the server's own.
 func own(p string) bool { return p == "/zookeeper" || strings.HasPrefix(p, "/zookeeper/") }
 
-// DeleteAll removes a node, if it exists, and everything below it, children first, each in a transaction of
-// its own.
+// DeleteAll removes a node, if it exists, and everything below it, each in a transaction of its own.
 func (s *Server) DeleteAll(root string) {
 	if s.tb != nil {
 		s.tb.Helper()

@@ -27,14 +27,13 @@ func (s *Server) Node(path string) (Node, bool) {
 	return nodeOf(n), true
 }
 
-// Children returns the sorted names of a node's children, "zookeeper" too; nil without a node.
+// Children returns the sorted names of a node's children; nil without a node.
 func (s *Server) Children(path string) []string {
 	names, _ := s.zk.Children(path)
 	return names
 }
 
-// SessionInfo is a session as the server has it. Expires holds if the server hears no more of it; Connected
-// also if the connection is partitioned.
+// SessionInfo is a session as the server has it. Expires holds if the server hears no more of it.
 type SessionInfo = engine.SessionInfo
 
 // Sessions returns the sessions that live, by id.

@@ -102,7 +102,7 @@ func WithSyncLimit(d time.Duration) Option {
 	return func(o *options) { o.ensemble.SyncLimit = d }
 }
 
-// WithLeaderLimit is [WithSyncLimit] of the leader.
+// WithLeaderLimit is [WithSyncLimit] for a leader that has lost the majority.
 func WithLeaderLimit(d time.Duration) Option {
 	return func(o *options) { o.ensemble.LeaderLimit = d }
 }

@@ -97,8 +97,8 @@ func (s *Server) RequestsOf(session int64, op Op) int {
 	return s.counts.bySession[session].of(op)
 }
 
-// Log returns the requests that are finished or lost, in that order, with heartbeats and connects: at least
-// the last 100 000, unless their paths take more than 64 MB.
+// Log returns the requests that are finished or lost, in that order: at least the last 100 000, unless their
+// paths take more than 64 MB.
 func (s *Server) Log() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()

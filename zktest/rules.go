@@ -50,7 +50,7 @@ func (r *Rule) LoseRequest() *Rule { return r.then(engine.FateRequestLost) }
 // LoseReply applies the request, then drops the connection.
 func (r *Rule) LoseReply() *Rule { return r.then(engine.FateReplyLost) }
 
-// Duplicate applies the request twice, as if a client had repeated it, and sends the last reply.
+// Duplicate applies the request twice, and sends the last reply.
 func (r *Rule) Duplicate() *Rule { return r.then(engine.FateDuplicate) }
 
 // Error answers with an error code and applies nothing. A Connect is refused as expired.
@@ -83,7 +83,7 @@ func (r *Rule) DelayReply(d time.Duration) *Rule {
 }
 
 // Queued makes Hold and Delay keep a request that the server has read: it is applied on release, also if the
-// client has come back on another connection.
+// client has come back.
 func (r *Rule) Queued() *Rule {
 	r.verdict.Queued = true
 	return r

@@ -13,7 +13,7 @@ import (
 const SeedEnv = "ZKTEST_SEED"
 
 // WithReordering keeps each reply and event back for a random time, at most limit. Messages to one client
-// stay in order. A test that fails prints the seed; in a bubble it gives the same times again.
+// stay in order. A test that fails prints the seed.
 func WithReordering(limit time.Duration) Option {
 	return func(o *options) { o.cfg.Reordering = limit }
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/go-menagerie/menagerie/zktest/internal/wire"
 )
 
-// Snapshot returns the nodes at root and below, at one instant, with ACL, kind and sequence number, for
-// [Server.Restore] of any server.
+// Snapshot returns the nodes at root and below, with ACL, kind and sequence number, for [Server.Restore] of
+// any server.
 func (s *Server) Snapshot(root string) map[string]Node {
 	out := map[string]Node{}
 	s.zk.Walk(root, func(p string, n tree.Info) bool {
@@ -26,9 +26,9 @@ func (s *Server) Snapshot(root string) map[string]Node {
 	return out
 }
 
-// Restore brings the nodes at root and below back to a snapshot of that root. Versions, times and transaction
-// ids go on. Ephemeral nodes are only deleted. Each step is a transaction of its own; one that cannot be done
-// fails the test and ends Restore.
+// Restore brings the nodes at root and below back to a snapshot of that root, each step in a transaction of
+// its own. Versions, times and transaction ids go on. Ephemeral nodes are only deleted. A step that cannot be
+// done fails the test and ends Restore.
 func (s *Server) Restore(root string, snapshot map[string]Node) {
 	if s.tb != nil {
 		s.tb.Helper()

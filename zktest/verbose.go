@@ -8,8 +8,8 @@ import (
 	"github.com/go-menagerie/menagerie/zktest/internal/engine"
 )
 
-// WithVerbose calls print, a hook such as [TB.Log], for each request, session and connection. With t.Log, end
-// every client before the test: a late line would panic.
+// WithVerbose calls print, a hook, for each request, session and connection. With t.Log, end every client
+// before the test: a late line would panic.
 func WithVerbose(print func(args ...any)) Option {
 	return func(o *options) {
 		if print == nil {

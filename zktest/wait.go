@@ -33,8 +33,8 @@ func (s *Server) nextChange() <-chan struct{} {
 }
 
 // WaitFor waits until cond is true, which it evaluates here after every request, transaction and connection.
-// cond may call the server and should depend on nothing else. The error is the context's, or says that the
-// server is closed.
+// cond should depend on nothing but the server. The error is the context's, or says that the server is
+// closed.
 func (s *Server) WaitFor(ctx context.Context, cond func() bool) error {
 	for {
 		changed := s.nextChange() // before cond, so that no change between the two is lost

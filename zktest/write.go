@@ -10,7 +10,7 @@ import (
 )
 
 // Create makes a node, open to everybody, and returns its path. flags are those of go-zookeeper, such as
-// [zk.FlagEphemeral], for which owner is the session. The parent must exist; see [Server.Load].
+// [zk.FlagEphemeral], for which owner is the session.
 func (s *Server) Create(path string, data []byte, flags int32, owner int64) string {
 	if s.tb != nil {
 		s.tb.Helper()
