@@ -364,16 +364,16 @@ func (k *Kept) gaveUp(ctx context.Context) error {
 // Done is closed when the node is not kept any more; [Kept.Err] says why.
 func (k *Kept) Done() <-chan struct{} { return k.made().done }
 
-// Err is nil until Done is closed. Then it is zksync.ErrReleased after Close, zksync.ErrClosed after Close of
-// the session, or the refusal of the servers.
+// Err is nil until Done is closed, then zksync.ErrReleased after Close, zksync.ErrClosed after Close of the
+// session, or the refusal of the servers.
 func (k *Kept) Err() error {
 	k.made().mu.Lock()
 	defer k.mu.Unlock()
 	return k.at.Named("keep", k.err)
 }
 
-// Close removes the node. It waits for the servers for at most a second; without a connection the node goes
-// later. If the servers refuse, it returns the error, and the node stays until the session ends.
+// Close removes the node, within a second, or later without a connection. If the servers refuse, it returns
+// the error, and the node stays until the session ends.
 func (k *Kept) Close() error {
 	k.made().leave()
 	select {

@@ -25,9 +25,8 @@ func access(s *zksync.Session, path string) *session.Access {
 	return session.NewViewAccess[session.Option]("zkwatch", (*session.Session)(s), path, nil)
 }
 
-// Data is a loop over the states of the data of the node at path, which may be "/": the present one, and then
-// every later one. A missing node is a state, too. The difference of Stat.Version shows how many changes were
-// skipped.
+// Data is a loop over the states of the data of the node at path: the present one, and then every later one.
+// A missing node is a state, too. The difference of Stat.Version shows how many changes were skipped.
 func Data(ctx context.Context, s *zksync.Session, path string) iter.Seq2[Node, error] {
 	at := access(s, path)
 	return func(yield func(Node, error) bool) {

@@ -25,7 +25,6 @@ const (
 	Initialized
 )
 
-// String is the name of the kind, in lower case.
 func (k Kind) String() string {
 	if k < Created || k > Initialized {
 		return fmt.Sprintf("Kind(%d)", int(k))
@@ -46,7 +45,7 @@ type Tree struct {
 	cache *follow.Cache
 }
 
-// NewTree names the tree at path, which may be "/". It has no options.
+// NewTree names the tree at path. It has no options.
 func NewTree(s *zksync.Session, path string, opts ...zksync.Option) *Tree {
 	at := session.NewViewAccess("zkwatch", (*session.Session)(s), path, opts).Without(append([]string{"WithACL", "WithName"}, session.OfHolds...)...)
 	return &Tree{at: at, cache: follow.NewCache(at, at.Full(path))}
@@ -78,7 +77,7 @@ func (t *Tree) Get(path string) (Node, bool) {
 	return nodeOf(path, n.Data, n.Stat), there
 }
 
-// Children returns the sorted names of the children of the node at path; nil if the copy has no such node.
+// Children returns the sorted names of the node's children; nil if the copy has no such node.
 func (t *Tree) Children(path string) []string { return t.made().cache.Children(t.at.Full(path)) }
 
 // Changes is a loop over the changes of the tree: first what is there, parents before their children, then
