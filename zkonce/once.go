@@ -79,7 +79,7 @@ func (o *Once) value(ctx context.Context, f func(context.Context) ([]byte, error
 	return r.Value, nil
 }
 
-// IsDone reports whether a result is kept.
+// IsDone reports whether a result is kept, as far as the session's server knows.
 func (o *Once) IsDone(ctx context.Context) (bool, error) {
 	r, err := o.made().kept(ctx)
 	return r != nil, o.at.Named("once", err)

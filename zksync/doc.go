@@ -29,9 +29,9 @@
 // A constructor sends nothing. Its path belongs to the object alone, and is created when it is first needed.
 // All processes must give a path the same type, sizes and codec.
 //
-// [Contenders], and State of every type, are snapshots of one server, which may lag: do not decide by them.
-// Other questions, such as the count of a latch, are answered with what the leader of the servers knew at
-// some instant of the call.
+// [Contenders], and State of every type with a path, are snapshots of one server, which may lag: do not
+// decide by them. Numbers and lists, such as the count of a latch, are what the leader of the servers knew at
+// some instant of the call, unless they say otherwise.
 //
 // # Errors
 //

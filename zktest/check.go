@@ -47,7 +47,7 @@ func CheckNoNode(t TB, s *Server, path string) {
 	}
 }
 
-// CheckChildren fails t unless these are the node's children, in any order, of "/" without "zookeeper".
+// CheckChildren fails t unless these are the node's children, in any order. "/" has the child "zookeeper".
 func CheckChildren(t TB, s *Server, path string, names ...string) {
 	t.Helper()
 	if !s.possible(t, path) {

@@ -27,13 +27,14 @@ func (s *Server) Node(path string) (Node, bool) {
 	return nodeOf(n), true
 }
 
-// Children returns the sorted names of a node's children; nil without a node.
+// Children returns the sorted names of a node's children, of "/" also "zookeeper"; nil without a node.
 func (s *Server) Children(path string) []string {
 	names, _ := s.zk.Children(path)
 	return names
 }
 
-// SessionInfo is a session as the server has it. Expires holds if the server hears no more of it.
+// SessionInfo is a session as the server has it: ID, Timeout, Ephemerals, Watches (set through its present
+// connection), LastHeard, Expires (if the server hears no more of it), Connected.
 type SessionInfo = engine.SessionInfo
 
 // Sessions returns the sessions that live, by id.

@@ -23,7 +23,7 @@ const (
 	RecursiveWatch = watch.Recursive
 )
 
-// Watch is a watch of one session.
+// Watch is a watch of one session: Path, Session, Kind.
 type Watch = engine.WatchInfo
 
 // WatchList returns the watches, ordered by path, session and kind.
