@@ -124,6 +124,8 @@ var errNoDirectory = errs.Broken("the slots object", "nodes of it were removed e
 // take waits for a free slot, and takes it. first is the ticket of the first in the queue; it is given up. The
 // errors node.ErrGone and zkconn.ErrOver say that it was lost, and nothing taken.
 func (x *Slots) take(ctx context.Context, first *queue.Ticket) (*queue.Ticket, int, error) {
+	// Only the first in the queue looks, and its transaction also leaves the queue: no other call takes a slot between
+	// the look and the transaction, and the servers refuse the transaction if its maker is not the first any more.
 	slot, err := x.free(ctx, first.Epoch)
 	if err != nil {
 		first.Leave(node.Grace)
