@@ -81,7 +81,7 @@ func (m *market) buys(a *actor, wait time.Duration) {
 			var again *zksync.Lease
 			err := m.k.call(a.c, a.name, wait, func(ctx context.Context) (err error) {
 				again, err = m.c.WaitContext(ctx, l)
-				if again != nil {
+				if again != nil && (err == nil || again.Token() != l.Token()) { // else it was not given up
 					s = m.k.holds(a.name, lockDir, again)
 				}
 				return err
