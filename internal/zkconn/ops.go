@@ -106,8 +106,6 @@ func (e *Epoch) GetEach(ctx context.Context, paths []string, f func(i int, c Con
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			continue
-		case errors.Is(err, zk.ErrSessionExpired):
-			return ErrOver
 		case err == nil:
 			err = f(i, c)
 		}
@@ -186,7 +184,7 @@ func (e *Epoch) Delete(ctx context.Context, path string) error {
 // Create makes a node; flags may be those of a container. It is sent once.
 func (e *Epoch) Create(ctx context.Context, path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
 	r := &zk.CreateRequest{Path: path, Data: data, Acl: acl, Flags: flags}
-	chroot, err := e.makesChroot(r)
+	applied, err := e.creating(r)
 	if err != nil {
 		return "", err
 	}
@@ -197,9 +195,7 @@ func (e *Epoch) Create(ctx context.Context, path string, data []byte, flags int3
 	return Start(e, Request[string]{
 		op: op, about: path, body: appendCreate(nil, r),
 		decode: func(r *jute.Decoder) (string, error) {
-			if chroot {
-				e.logChroot()
-			}
+			applied()
 			return string(r.Text()), nil
 		},
 	}).Wait(ctx, e)
@@ -213,7 +209,7 @@ func (e *Epoch) StartMulti(ops ...any) *Call[[]zk.MultiResponse] { return e.Star
 // StartMultiIf is StartMulti for a transaction that may not be needed any more when it is its turn to be written: then it
 // fails with ErrNotSent. So whatever is sent after needed has changed comes after it. needed must not block.
 func (e *Epoch) StartMultiIf(needed func() bool, ops ...any) *Call[[]zk.MultiResponse] {
-	chroot, err := e.makesChroot(ops...)
+	applied, err := e.creating(ops...)
 	if err != nil {
 		return failed[[]zk.MultiResponse](err)
 	}
@@ -226,8 +222,8 @@ func (e *Epoch) StartMultiIf(needed func() bool, ops ...any) *Call[[]zk.MultiRes
 		op: opMulti, about: subject(ops), body: body,
 		decode: func(r *jute.Decoder) ([]zk.MultiResponse, error) {
 			res, err := leaps.back(decodeMulti(r.Rest(), len(sent)))
-			if chroot && err == nil {
-				e.logChroot()
+			if err == nil {
+				applied()
 			}
 			return res, err
 		},

@@ -3,6 +3,7 @@ package zkconn
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,7 +48,7 @@ type crew struct {
 	hiring  sync.Mutex
 	closed  bool          // Go runs nothing any more
 	lasting int           // how much must be done before the session may be ended: see Lasting
-	settled chan struct{} // closed when nothing is lasting any more; nil if Stop does not wait for that
+	settled chan struct{} // closed when nothing is lasting any more
 }
 
 // Go runs f in a goroutine for which Stop waits. f must end when the epoch ends.
@@ -70,12 +71,14 @@ func (c *crew) Lasting() (over func(), ok bool) {
 	if c.closed {
 		return func() {}, false
 	}
-	c.lasting++
+	if c.lasting++; c.lasting == 1 {
+		c.settled = make(chan struct{})
+	}
 	return sync.OnceFunc(func() {
 		c.hiring.Lock()
 		defer c.hiring.Unlock()
 		if c.lasting--; c.lasting == 0 {
-			c.settle()
+			close(c.settled)
 		}
 	}), true
 }
@@ -84,41 +87,28 @@ func (c *crew) Lasting() (over func(), ok bool) {
 func (c *crew) dismiss(late time.Time) {
 	c.hiring.Lock()
 	defer c.hiring.Unlock()
-	for c.lasting > 0 && !c.closed && time.Now().Before(late) {
-		if c.settled == nil {
-			c.settled = make(chan struct{})
-		}
+	for c.lasting > 0 && time.Now().Before(late) {
 		settled := c.settled
 		c.hiring.Unlock()
 		sleep(time.Until(late), settled)
 		c.hiring.Lock()
 	}
 	c.closed = true
-	c.settle()
-}
-
-// settle wakes those that wait for lasting work. hiring is held.
-func (c *crew) settle() {
-	if c.settled != nil {
-		close(c.settled)
-		c.settled = nil
-	}
 }
 
 // A chroot that is misspelt looks like one that is new. Locks in it exclude no other process. So it is a warning when
 // the client makes the chroot, and with Config.ExistingChroot the client does not make it.
 
-// makesChroot reports whether one of these operations creates the chroot. If it must not be made, that is an error.
-func (s *shared) makesChroot(ops ...any) (bool, error) {
-	for _, op := range ops {
-		if r, ok := op.(*zk.CreateRequest); ok && s.cfg.Chroot != "" && r.Path == s.cfg.Chroot {
-			if s.cfg.ExistingChroot {
-				return true, s.missingChroot()
-			}
-			return true, nil
-		}
+// creating returns what to call when the servers have applied these operations. If one of them creates the chroot, and
+// that must not be made, it returns an error.
+func (s *shared) creating(ops ...any) (applied func(), err error) {
+	switch {
+	case !slices.ContainsFunc(ops, func(op any) bool { r, ok := op.(*zk.CreateRequest); return ok && r.Path == s.cfg.Chroot }):
+		return func() {}, nil
+	case s.cfg.ExistingChroot:
+		return nil, s.missingChroot()
 	}
-	return false, nil
+	return s.logChroot, nil
 }
 
 // missingChroot is the error of a call that needs a chroot that is not there, and must not be made.
