@@ -8,25 +8,22 @@ import "sync"
 
 // unknownOps is what a client has found out about these operations.
 type unknownOps struct {
-	mu  sync.Mutex
-	ops map[int32]opFate
-}
-
-type opFate struct {
-	known   bool // servers have answered it
-	refused bool // they do not know it
-	cuts    int  // how many connections they have closed in place of an answer, before it was known
+	mu   sync.Mutex
+	cuts map[int32]int // how many connections servers have closed in place of an answer; known, or at least mostCuts, is final
 }
 
 // mostCuts is how many connections an operation that no server has ever answered may cost. A network that cuts each connection
 // just then would have an operation that the servers do know replaced by its substitute, which is slower and not wrong.
 const mostCuts = 3
 
+// known is in cuts for an operation that servers have answered.
+const known = -1
+
 // has reports whether the servers do not know an operation.
 func (u *unknownOps) has(op int32) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.ops[op].refused
+	return u.cuts[op] >= mostCuts
 }
 
 // answered notes the answer to a request.
@@ -41,14 +38,16 @@ func (u *unknownOps) note(op int32, answered, refused bool) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.ops == nil {
-		u.ops = make(map[int32]opFate)
+	if u.cuts == nil {
+		u.cuts = make(map[int32]int)
 	}
-	f := u.ops[op]
-	f.known = f.known || answered
-	if !answered {
-		f.cuts++
+	switch cuts := u.cuts[op]; {
+	case refused:
+		u.cuts[op] = mostCuts
+	case cuts == known || cuts >= mostCuts:
+	case answered:
+		u.cuts[op] = known
+	default:
+		u.cuts[op]++
 	}
-	f.refused = f.refused || refused || !f.known && f.cuts >= mostCuts
-	u.ops[op] = f
 }
