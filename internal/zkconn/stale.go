@@ -44,13 +44,6 @@ func (c *Client) nextStale() *staleSession {
 	return slices.MinFunc(c.stale, func(a, b *staleSession) int { return a.due.Compare(b.due) })
 }
 
-// allStale are the sessions that have not been ended, nor dropped for newer ones, the oldest first.
-func (c *Client) allStale() []*staleSession {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.stale)
-}
-
 // endStale ends the sessions of the past while there is a connection, one at a time, since servers limit the connections
 // of a host, until the servers confirm that the session is gone. Any attempt may have kept the session alive
 // for another timeout. So the pause doubles, up to a day: where no attempt succeeds, the session gets the time to expire.
@@ -107,7 +100,10 @@ func (c *Client) endAll(ctx context.Context, e *Epoch, at *target) {
 	if at == nil {
 		return
 	}
-	for _, dead := range c.allStale() {
+	c.mu.Lock()
+	stale := slices.Clone(c.stale)
+	c.mu.Unlock()
+	for _, dead := range stale {
 		_ = c.endSession(ctx, *at, dead.Credentials, 0)
 	}
 }
@@ -175,23 +171,15 @@ func (c *Client) resumeAndClose(conn net.Conn, dead Credentials) error {
 	}
 	// The answer comes after the session's nodes are gone. If there is no
 	// answer, the next attempt finds out whether the session still exists.
-	for {
-		body, err := readFrame(conn, maxFrame)
-		if err != nil {
-			return err
-		}
-		r := jute.Decode(body)
-		answered, _, code := r.Int32(), r.Int64(), r.Int32()
-		switch {
-		case r.Err() != nil:
-			return r.Err()
-		case answered != xid:
-			continue
-		case code == codeSessionExpired:
-			return errNotSession
-		case code != 0:
-			return fmt.Errorf("the end of the session was answered with error %d", code)
-		}
-		return nil
+	if body, err = readFrame(conn, maxConnectReply); err != nil {
+		return err
 	}
+	r := jute.Decode(body)
+	switch answered, _, code := r.Int32(), r.Int64(), r.Int32(); {
+	case code == codeSessionExpired:
+		return errNotSession
+	case r.Err() != nil || answered != xid || code != 0: // nothing else is on its way: the connection has no watches
+		return fmt.Errorf("the end of the session was answered with % x", body)
+	}
+	return nil
 }
