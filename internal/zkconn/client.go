@@ -82,12 +82,7 @@ func (c *Client) Refused() error {
 func (c *Client) Subscribe() *Subscription {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := &Subscription{From: c.state, at: c.future}
-	if c.state == Closed {
-		s.at = newHistory()
-		s.at.add(Change{To: Closed})
-	}
-	return s
+	return &Subscription{From: c.state, at: c.future}
 }
 
 // Epoch returns the newest epoch as soon as it has a connection. It blocks
@@ -162,7 +157,9 @@ func (c *Client) become(s State) {
 	}
 	c.state = s
 	c.wake()
-	c.future = c.future.add(change)
+	if next := c.future.add(change); s != Closed { // else it stays the next change of all that subscribe from here on
+		c.future = next
+	}
 }
 
 // wake wakes all calls that wait for a change. mu is held.

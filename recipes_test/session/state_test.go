@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -31,5 +32,15 @@ func TestTheStateIsConnectedAfterManyDisconnects(t *testing.T) {
 		v.Left(proving.LockPath, 0, "unlocked")
 		require.True(t, m.TryLock())
 		m.Unlock()
+	})
+}
+
+func TestTheChangesOfAClosedSessionAreThatItIsClosed(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		for range 2 {
+			require.NoError(t, s.Close())
+			require.Equal(t, []zksync.State{zksync.Closed}, slices.Collect(s.Changes(t.Context())))
+		}
 	})
 }
