@@ -30,11 +30,7 @@ func (c *Client) run() {
 		}
 		sleep(pace.Next(), c.running.Done())
 		began = time.Now()
-		t, err := c.open(n)
-		if err != nil {
-			c.refuse(refusedUs, err)
-			return
-		}
+		t := c.open(n)
 		select {
 		case <-t.over:
 			// The next epoch ends this session on the servers, which then grant to others. So it must not
@@ -67,12 +63,13 @@ func (c *Client) run() {
 }
 
 // open starts the client library for one epoch.
-func (c *Client) open(n int64) (*tenure, error) {
+func (c *Client) open(n int64) *tenure {
 	t := c.newTenure(n)
 	c.mu.Lock()
 	c.epoch = t.Epoch
 	c.mu.Unlock()
-	_, events, err := zk.Connect(c.cfg.Servers, c.cfg.Timeout,
+	_, t.events, _ = zk.Connect( // it fails only without servers
+		c.cfg.Servers, c.cfg.Timeout,
 		func(zc *zk.Conn) { t.conn = zc }, // before its loop starts
 		sendLittle,
 		zk.WithDialer(t.hosts.dial),
@@ -80,13 +77,9 @@ func (c *Client) open(n int64) (*tenure, error) {
 		zk.WithLogger(zkLogger{c.cfg.Logger}),
 		zk.WithLogInfo(false),
 	)
-	if err != nil {
-		return nil, err
-	}
-	t.events = events
 	t.Go(t.heartbeats)
 	if !t.ahead() {
 		t.Go(t.compare)
 	}
-	return t, nil
+	return t
 }

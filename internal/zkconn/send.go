@@ -157,13 +157,10 @@ func (w *wire) note(b []byte, now time.Time) (greeting bool, err error) {
 // greet writes into the handshake the greatest zxid that the session has seen, of which the client library knows only a
 // part, so that a server that lags behind refuses the connection: a read there could show an older state.
 func (w *wire) greet(b []byte) []byte {
-	const at, end = 8, 16 // behind the frame's length and the protocol's version
-	if len(b) < end {
-		return b
-	}
 	b = slices.Clone(b)
-	zxid := max(int64(binary.BigEndian.Uint64(b[at:end])), w.session.Seen())
-	binary.BigEndian.PutUint64(b[at:end], uint64(zxid))
+	zxid := b[8:16] // behind the frame's length and the protocol's version
+	newest := max(int64(binary.BigEndian.Uint64(zxid)), w.session.Seen())
+	binary.BigEndian.PutUint64(zxid, uint64(newest))
 	return b
 }
 

@@ -92,11 +92,7 @@ func (t *tenure) refused(_ *wire, r connectReply, err error) {
 
 // expired implements owner: it ends the epoch.
 func (t *tenure) expired(w *wire) {
-	why := w.addr + " says that the session has expired"
-	if stall := t.stall(); stall != "" {
-		why += ": " + stall
-	}
-	t.end(fmt.Errorf("%w: %s", ErrOver, why))
+	t.end(fmt.Errorf("%w: %s says that the session has expired", ErrOver, w.addr))
 }
 
 // disconnected implements owner.

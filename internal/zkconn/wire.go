@@ -114,12 +114,7 @@ func (w *wire) expect(r *sentRequest) (xid int32, ok bool) {
 	if w.closed || !w.open {
 		return 0, false
 	}
-	for {
-		xid = firstOwn + 1 + int32((w.session.xids.Add(1)-1)%(firstOwn-2))
-		if w.sent[xid] == nil {
-			break
-		}
-	}
+	xid = firstOwn + 1 + int32((w.session.xids.Add(1)-1)%(firstOwn-2)) // no request waits for as long as a round takes
 	w.noteSent(xid, r)
 	if !r.beat {
 		w.order = append(w.order, xid)
