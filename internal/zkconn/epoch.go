@@ -30,7 +30,11 @@ type Epoch struct {
 
 func newEpoch(s *shared, number int64) *Epoch {
 	e := &Epoch{linked: make(chan struct{})}
-	e.session.begin(s, number)
+	e.shared, e.number = s, number
+	e.over, e.told, e.onLost = make(chan struct{}), make(chan struct{}), make(map[*LossHook]struct{})
+	e.alive, e.dead = context.WithCancel(context.Background())
+	e.sendBuffer.settled = make(chan struct{})
+	e.wanted = make(chan struct{}, 1)
 	return e
 }
 

@@ -300,14 +300,7 @@ func (h *hub) forgetTree(path string, t *watchedTree) bool {
 	return true
 }
 
-// covered reports whether the server holds a recursive watch at exactly this path.
-func (h *hub) covered(path string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.covers(path)
-}
-
-// covers is covered for a caller that holds mu.
+// covers reports whether the server holds a recursive watch at exactly this path. mu is held.
 func (h *hub) covers(path string) bool {
 	t := h.trees[path]
 	return t != nil && t.asked

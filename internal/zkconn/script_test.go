@@ -65,7 +65,5 @@ func (s *script) close(c *Client) {
 
 // sessionOf is a session without a client.
 func sessionOf(timeout time.Duration) *session {
-	s := new(session)
-	s.begin(&shared{cfg: Config{Timeout: timeout}}, 1)
-	return s
+	return &newEpoch(&shared{cfg: Config{Timeout: timeout}}, 1).session
 }

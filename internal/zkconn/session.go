@@ -46,15 +46,6 @@ type session struct {
 	onLost map[*LossHook]struct{}
 }
 
-// begin makes s a new session.
-func (s *session) begin(of *shared, number int64) {
-	s.shared, s.number = of, number
-	s.over, s.told, s.onLost = make(chan struct{}), make(chan struct{}), make(map[*LossHook]struct{})
-	s.alive, s.dead = context.WithCancel(context.Background())
-	s.sendBuffer.settled = make(chan struct{})
-	s.wanted = make(chan struct{}, 1)
-}
-
 // Number counts the epochs of a client from 1.
 func (s *session) Number() int64 { return s.number }
 

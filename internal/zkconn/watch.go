@@ -120,7 +120,11 @@ func (e *Epoch) Watch(ctx context.Context, path string, tell func(Event)) (*Watc
 func watching[T any](e *Epoch, key watchKey, n *watchedNode, r Request[T]) Request[T] {
 	decode := r.decode
 	r.about = key.path
-	r.turn = func() ([]byte, bool) { return readRequest(key.path, !e.hub.covered(key.path)), true }
+	r.turn = func() ([]byte, bool) {
+		e.hub.mu.Lock()
+		defer e.hub.mu.Unlock()
+		return readRequest(key.path, !e.hub.covers(key.path)), true
+	}
 	r.decode = func(d *jute.Decoder) (T, error) {
 		e.hub.confirmed(n)
 		return decode(d)
