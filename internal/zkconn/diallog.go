@@ -75,22 +75,16 @@ func (d *dialLog) round(present []target, servers int) {
 	})
 }
 
-// slowLookUp is how long a look-up may take without being reported.
-const slowLookUp = time.Second
-
-// lookedUp notes and logs how the look-up of the name of a server ended.
-func (d *dialLog) lookedUp(server string, took time.Duration, err error) {
+// lookedUp notes how the look-up of the name of a server ended, and logs why it failed.
+func (d *dialLog) lookedUp(server string, err error) {
 	t := target{server: server}
 	if err != nil {
 		d.failed(t, err)
 		return
 	}
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.forget(t)
-	d.mu.Unlock()
-	if took >= slowLookUp {
-		d.log.Info("looking up a name took long", "server", server, "took", shown(took))
-	}
 }
 
 // failed notes and logs why an attempt at a server failed. While there is another

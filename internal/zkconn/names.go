@@ -44,13 +44,9 @@ func numeric(server string) bool {
 }
 
 // known are the addresses that are known.
-func (n *resolver) known() []target {
+func (n *resolver) known() (all []target) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.addresses()
-}
-
-func (n *resolver) addresses() (all []target) {
 	for _, s := range n.servers {
 		for _, a := range n.found[s] {
 			all = append(all, target{server: s, address: a})
@@ -67,9 +63,10 @@ func (n *resolver) find(end <-chan struct{}, patience time.Duration) ([]target, 
 	defer patient.Stop()
 	for late := false; ; {
 		n.mu.Lock()
-		all, news, err := n.addresses(), n.news, n.err
+		news, err := n.news, n.err
 		waiting, since := n.waiting()
 		n.mu.Unlock()
+		all := n.known() // no older than what is waited for
 		switch {
 		case len(waiting) == 0 && len(all) == 0 && err == nil:
 			return nil, ErrClosed // no look-up has ever ended, and none may begin any more: see begin
@@ -125,21 +122,17 @@ func (n *resolver) lookUp(server string, began time.Time) {
 	ctx := n.running
 	host, port, _ := net.SplitHostPort(server)
 	list, err := n.cfg.Resolve(ctx, host)
-	took := time.Since(began)
 	var addresses []string
 	for _, a := range list {
 		if a = net.JoinHostPort(a, port); !slices.Contains(addresses, a) {
 			addresses = append(addresses, a)
 		}
 	}
-	if err == nil && len(addresses) == 0 {
-		err = &net.DNSError{Err: "no address", Name: host, IsNotFound: true}
-	}
 	if err != nil {
-		err = diagnoseLookUp(err, host, took)
+		err = diagnoseLookUp(err, host, time.Since(began))
 	}
 	if ctx.Err() == nil { // else the end of the client is why it failed
-		n.dials.lookedUp(server, took, err)
+		n.dials.lookedUp(server, err)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
