@@ -2,6 +2,7 @@ package zkconn
 
 import (
 	"context"
+	"io"
 	"net"
 	"os"
 	"sync/atomic"
@@ -100,4 +101,16 @@ func TestTheLastErrorForgetsAddressesThatANameHasLost(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.EqualError(t, c.LastError(), "the last attempt failed: zk:2181 (10.0.0.2): "+saysRefused)
 	})
+}
+
+// Its name may be looked up in vain, while the addresses of before are tried.
+func TestAServerOfWhichAnAddressIsKnownCountsOnce(t *testing.T) {
+	one, other := target{server: "zk1:2181", address: "10.0.0.1:2181"}, target{server: "zk2:2181", address: "10.0.0.2:2181"}
+	said, alone := quorum([]failure{
+		{one, diagnoseHandshake(io.EOF, nil, time.Second)},
+		{other, diagnoseDial(syscall.ECONNREFUSED, time.Second)},
+		{target{server: other.server}, &net.DNSError{Err: "no such host"}},
+	}, 3)
+	require.False(t, alone, "nothing is known of the third")
+	require.Equal(t, "the last attempts failed", said)
 }

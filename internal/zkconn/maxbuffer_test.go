@@ -2,6 +2,8 @@ package zkconn
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -20,4 +22,20 @@ func TestASmallRequestThatIsLateLeavesTheLongestThatWasAnswered(t *testing.T) {
 	}
 	require.Error(t, m.refuse(50<<10), "this link takes too long for it")
 	require.NoError(t, m.refuse(40<<10))
+}
+
+// The servers may have been set up again.
+func TestARequestThatWasTooLongIsSentOnceMoreAfterAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m maxBuffer
+		for range enoughCuts {
+			m.closed(50 << 10)
+		}
+		time.Sleep(cutsLast - time.Nanosecond)
+		require.Error(t, m.refuse(50<<10))
+		time.Sleep(time.Nanosecond)
+		require.NoError(t, m.refuse(50<<10))
+		m.closed(50 << 10)
+		require.Error(t, m.refuse(50<<10), "they have not been")
+	})
 }

@@ -70,6 +70,17 @@ func TestTheReaperGoesOnThroughLostRequestsAndConnections(t *testing.T) {
 	}
 }
 
+func TestTheReaperGoesOnWhileItIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		_, e := open(t, srv)
+		dir(t, e, "_c_1-lock-0")
+		srv.Intercept(zktest.On(zktest.Delete, "/d/*").Times(3).Error(zktest.CodeNoAuth))
+		reaped(t, e.Reap(zkconn.Orphan{Dir: "/d", Prefix: "_c_1-"}), time.Second)
+		zktest.CheckChildren(t, srv, "/d")
+	})
+}
+
 func TestTheReaperWaitsForARequestUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
