@@ -1,7 +1,6 @@
 package session
 
 import (
-	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -20,7 +19,6 @@ type sessionJournal struct {
 
 	mu       sync.Mutex
 	sessions []zkconn.Credentials // the oldest first
-	stale    bool                 // the file does not show them: it could not be written
 }
 
 // maxJournal bounds the number of sessions, for processes that die one after the other before
@@ -47,14 +45,11 @@ func (j *sessionJournal) inherited() []zkconn.Credentials {
 func (j *sessionJournal) add(id int64, passwd []byte) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	i := j.find(id)
-	if i >= 0 && !j.stale {
+	if j.find(id) >= 0 {
 		return // it was added at an earlier connect
 	}
-	if i < 0 {
-		j.sessions = append(j.sessions, zkconn.Credentials{ID: id, Passwd: slices.Clone(passwd)})
-		j.sessions = j.sessions[max(0, len(j.sessions)-maxJournal):]
-	}
+	j.sessions = append(j.sessions, zkconn.Credentials{ID: id, Passwd: slices.Clone(passwd)})
+	j.sessions = j.sessions[max(0, len(j.sessions)-maxJournal):]
 	j.write()
 }
 
@@ -73,10 +68,9 @@ func (j *sessionJournal) find(id int64) int {
 	return slices.IndexFunc(j.sessions, func(s zkconn.Credentials) bool { return s.ID == id })
 }
 
-// write brings the file up to date. If it fails, the next add or close tries again. mu is held.
+// write brings the file up to date. mu is held.
 func (j *sessionJournal) write() {
-	err := j.file.save(j.sessions)
-	if j.stale = err != nil; j.stale {
+	if err := j.file.save(j.sessions); err != nil {
 		j.logger.Error("cannot keep the session for a successor; after a crash others wait out the timeout",
 			"error", err)
 	}
@@ -86,9 +80,5 @@ func (j *sessionJournal) write() {
 func (j *sessionJournal) close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	var err error
-	if j.stale {
-		err = j.file.save(j.sessions)
-	}
-	return errors.Join(err, j.file.close())
+	return j.file.close()
 }
