@@ -66,7 +66,12 @@ func newAccess(pkg string, s *Session, path string, opts []Option, valid func(pa
 func NewDelayed[O Option](pkg string, s *Session, path string, opts []O) *Access {
 	own, rest := Own[LockDelay](opts)
 	a := NewAccess(pkg, s, path, rest)
-	a.Settings.delay(own)
+	for _, o := range own {
+		if o.D < time.Millisecond {
+			a.Settings.Misuse("a lock delay of %v; give at least 1ms", o.D)
+		}
+		a.Settings.Delay = o.D
+	}
 	return a
 }
 

@@ -118,16 +118,6 @@ type LockDelay struct {
 	D time.Duration
 }
 
-// delay sets the Delay of a primitive that was given these options.
-func (s *Settings) delay(given []LockDelay) {
-	for _, o := range given {
-		if o.D < time.Millisecond {
-			s.Misuse("a lock delay of %v; give at least 1ms", o.D)
-		}
-		s.Delay = o.D
-	}
-}
-
 // Options converts options whose type is of another package. A nil option stays nil.
 func Options[O, Any any](opts []Any) []O {
 	list := make([]O, len(opts))
@@ -173,7 +163,13 @@ func lockSettings(defaults Settings, opts []Option, suits func(use) bool) Settin
 		ACL: defaults.ACL, Name: defaults.Name, Codec: codec.JSON,
 		Handover: defaultHandover, HandoverIn: DefaultHandoverIn,
 	}
-	s.collect(opts)
+	for _, o := range opts { // in order, so of two equal ones the last counts
+		if o == nil {
+			s.Misuse("a nil Option")
+			continue
+		}
+		o.apply(&s)
+	}
 	s.refuse(func(u use) bool { return !suits(u) })
 	return s
 }
@@ -184,16 +180,5 @@ func (s *Settings) refuse(misplaced func(use) bool) {
 		if misplaced(u) {
 			s.Misuse("%s does not belong to this constructor", u.name)
 		}
-	}
-}
-
-// collect applies the options in order, so of two equal ones the last counts. A nil option is a misuse.
-func (s *Settings) collect(opts []Option) {
-	for _, o := range opts {
-		if o == nil {
-			s.Misuse("a nil Option")
-			continue
-		}
-		o.apply(s)
 	}
 }
