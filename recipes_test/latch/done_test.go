@@ -78,6 +78,12 @@ func TestUndecidedLatchesKeepNoGoroutine(t *testing.T) {
 			require.LessOrEqual(t, v.Goroutines(), before+2, name)
 			require.Equal(t, n, v.Server.Watches(), name)
 		}
+		allow := v.Server.Refuse()
+		v.Server.Disconnect(s.ID())
+		time.Sleep(s.Timeout() / 3)
+		require.LessOrEqual(t, v.Goroutines(), before+20, "a few wait for a connection")
+		allow()
+		v.Later()
 		heal := v.Server.Partition(s.ID())
 		time.Sleep(2 * s.Timeout())
 		require.LessOrEqual(t, v.Goroutines(), before+20, "a few wait for a connection")
