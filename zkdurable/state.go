@@ -1,7 +1,6 @@
 package zkdurable
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -26,7 +25,7 @@ func (m *Mutex) State(ctx context.Context) (State, error) {
 				Kind: zksync.KindLock, State: zksync.Held, Owner: zksync.Owner{Name: node.Printable(h.Owner)},
 				Since: h.Since, Token: zksync.Token(h.Token), Node: m.at.Local(m.terms.Base),
 			}
-			st.State, st.Detail = "held", "held by "+cmp.Or(row.Owner.Name, "somebody")+wording.ForHow(h.Since, time.Now())
+			st.State, st.Detail = "held", wording.Held(row.Owner.Name, h.Since, time.Now())
 			if open := r.Node(m.openNode(h.Token)); open != nil {
 				p := open.Row("", "")
 				row.Owner.Host, row.Owner.PID, row.Session = p.Owner.Host, p.Owner.PID, p.Session

@@ -2,9 +2,9 @@ package zkelection
 
 import (
 	"context"
-	"strings"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/look"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -20,7 +20,7 @@ func (e *Election) State(ctx context.Context) (State, error) {
 	if st.Kind == "lock" { // no candidate, or only those of other libraries
 		st.Kind = "election"
 		if st.State == "held" {
-			st.State, st.Detail = "led", strings.Replace(st.Detail, "held", "led", 1)
+			st.State, st.Detail = "led", look.By("led", st.Summary)
 		}
 	}
 	return State(st), e.wrap("state", errs.Reason(err))

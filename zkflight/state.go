@@ -2,7 +2,6 @@ package zkflight
 
 import (
 	"context"
-	"strings"
 
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/look"
@@ -44,7 +43,7 @@ func (f *Flight[T]) KeyState(ctx context.Context, key string) (KeyState, error) 
 		q := r.Queue("/flight")
 		st.Entries = q.Entries
 		if q.State == "held" {
-			st.State, st.Detail = "running", strings.Replace(q.Detail, "held", "run", 1)
+			st.State, st.Detail = "running", look.By("run", q.Summary)
 		}
 		if r.Base != nil && len(r.Base.Data) == 0 {
 			st.Detail += " (or a directory with a lock of that name)"

@@ -2,7 +2,6 @@ package zkonce
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/layout"
@@ -26,7 +25,7 @@ func (o *Once) State(ctx context.Context) (State, error) {
 		}
 		st := State{r.Summary("not done", "not done, and nobody runs it")}
 		if q := r.Queue("/lock"); q.State == "held" {
-			st.State, st.Detail = "running", strings.Replace(q.Detail, "held", "run", 1)
+			st.State, st.Detail = "running", look.By("run", q.Summary)
 			st.Entries = q.Entries
 		}
 		if r.Base != nil || st.State == "running" { // the node may be made between the two reads

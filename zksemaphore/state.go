@@ -2,7 +2,6 @@ package zksemaphore
 
 import (
 	"context"
-	"strings"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
@@ -36,7 +35,7 @@ func (w *Weighted) State(ctx context.Context) (State, error) {
 		st := State{r.Summary("free", "%d of %s held", held, wording.Plural(now.Now(), "permit")), held, now.Now()}
 		if held > 0 {
 			st.State = "held"
-			st.Detail += strings.TrimPrefix(q.Detail, "held")
+			st.Detail = look.By(st.Detail, q.Summary)
 		} else {
 			st.Detail += wording.More(int64(len(q.In(zksync.Waiting))), "waits", "wait")
 		}

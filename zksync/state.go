@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/layout"
@@ -98,15 +97,16 @@ func (s *MutexState) describe(now time.Time) {
 	}
 	holders := s.In(Held)
 	if len(holders) == 0 {
-		s.Detail = "held by nobody"
+		s.Detail = wording.Held("nobody", time.Time{}, now)
 	} else {
 		h := holders[0]
-		s.State, s.Detail = "held", wording.HeldBy(node.Owner(h.Owner), h.Session, h.Since, now, len(holders)-1)
 		switch {
 		case s.Kind == layout.Word(layout.Election):
-			s.State, s.Detail = "led", fmt.Sprintf("led by %s, %s%s", h.ID, wording.Who(node.Owner(h.Owner), h.Session), wording.ForHow(h.Since, now))
+			s.State, s.Detail = "led", fmt.Sprintf("led by %s, %s%s", h.ID, wording.Who(h.Owner, h.Session), wording.ForHow(h.Since, now))
 		case h.Kind == KindRead:
-			s.State, s.Detail = "read", strings.Replace(s.Detail, "held", "held for reading", 1)
+			s.State, s.Detail = "read", wording.By("held for reading", h.Owner, h.Session, h.Since, now, len(holders)-1)
+		default:
+			s.State, s.Detail = "held", wording.By("held", h.Owner, h.Session, h.Since, now, len(holders)-1)
 		}
 	}
 	s.Detail += wording.More(int64(len(s.In(Waiting))), "waits", "wait")

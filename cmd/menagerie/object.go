@@ -87,7 +87,7 @@ func heldBy(holders []contenderRow, now time.Time) string {
 		return ""
 	}
 	h := holders[0]
-	return wording.HeldBy(node.Owner(h.Owner), sessionID(h.Session), h.since(), now, len(holders)-1)
+	return wording.By("held", node.Owner(h.Owner), sessionID(h.Session), h.since(), now, len(holders)-1)
 }
 
 func sessionText(id int64) string {

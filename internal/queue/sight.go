@@ -94,7 +94,7 @@ func (s *sight) standing(limit time.Duration) string {
 			if since.IsZero() {
 				since = time.UnixMilli(c.Stat.Ctime)
 			}
-			parts = append(parts, wording.HeldBy(owner.Owner, c.Stat.EphemeralOwner, since, time.Now(), max(s.holders-1, 0)))
+			parts = append(parts, wording.By("held", owner.Owner, c.Stat.EphemeralOwner, since, time.Now(), max(s.holders-1, 0)))
 		}
 	}
 	return strings.Join(parts, ", ")

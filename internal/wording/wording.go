@@ -10,9 +10,10 @@ import (
 	"github.com/go-menagerie/menagerie/internal/node"
 )
 
-// HeldBy names a holder in a sentence: "held by web-3 pid 4711 for 12s and 2 others". since may be zero.
-func HeldBy[O node.AnyOwner](o O, session int64, since, now time.Time, others int) string {
-	text := "held by " + Who(o, session) + ForHow(since, now)
+// By names who does something, such as to hold, in a sentence: "held by web-3 pid 4711 for 12s and 2 others". done is the verb;
+// since may be zero.
+func By[O node.AnyOwner](done string, o O, session int64, since, now time.Time, others int) string {
+	text := done + " by " + Who(o, session) + ForHow(since, now)
 	switch {
 	case others == 1:
 		text += " and 1 other"
@@ -20,6 +21,11 @@ func HeldBy[O node.AnyOwner](o O, session int64, since, now time.Time, others in
 		text += fmt.Sprintf(" and %d others", others)
 	}
 	return text
+}
+
+// Held is By for a holder of whom only a name is known, and who is alone.
+func Held(name string, since, now time.Time) string {
+	return By("held", node.Owner{Name: name}, 0, since, now, 0)
 }
 
 // Who is an owner in a sentence: "web-3 pid 4711". Without an owner it is the ZooKeeper session; 0 for none.
