@@ -77,7 +77,7 @@ func (m *Map[K, V]) decode(found table.Entry) (V, error) {
 // seen or written, but a recent change by another session may be missing. Update and LoadOrStore read the
 // newest value.
 func (m *Map[K, V]) Load(ctx context.Context, k K) (v V, ok bool, err error) {
-	err = m.made().t.Of(ctx, "load", table.FromHere, m.key(k), func(p *table.Place) error {
+	err = m.made().t.RunAt(ctx, "load", table.FromHere, m.key(k), func(p *table.Place) error {
 		found, err := p.Get()
 		if err != nil || !found.There {
 			return err
@@ -91,7 +91,7 @@ func (m *Map[K, V]) Load(ctx context.Context, k K) (v V, ok bool, err error) {
 
 // Store sets the value of a key.
 func (m *Map[K, V]) Store(ctx context.Context, k K, v V) error {
-	return m.made().t.Of(ctx, "store", table.ToExist, m.key(k), func(p *table.Place) error {
+	return m.made().t.RunAt(ctx, "store", table.ToExist, m.key(k), func(p *table.Place) error {
 		data, err := m.encode(p, v)
 		if err != nil {
 			return err
@@ -102,7 +102,7 @@ func (m *Map[K, V]) Store(ctx context.Context, k K, v V) error {
 
 // LoadOrStore returns the value of a key, with loaded true, or else stores v and returns that.
 func (m *Map[K, V]) LoadOrStore(ctx context.Context, k K, v V) (actual V, loaded bool, err error) {
-	err = m.made().t.Of(ctx, "load-or-store", table.ToExist, m.key(k), func(p *table.Place) error {
+	err = m.made().t.RunAt(ctx, "load-or-store", table.ToExist, m.key(k), func(p *table.Place) error {
 		data, err := m.encode(p, v)
 		if err != nil {
 			return err
@@ -133,7 +133,7 @@ func (m *Map[K, V]) LoadAndDelete(ctx context.Context, k K) (v V, loaded bool, e
 
 // Delete removes a key, if it is there.
 func (m *Map[K, V]) Delete(ctx context.Context, k K) error {
-	return m.made().t.Of(ctx, "delete", table.FromLeader, m.key(k), func(p *table.Place) error {
+	return m.made().t.RunAt(ctx, "delete", table.FromLeader, m.key(k), func(p *table.Place) error {
 		_, err := p.Remove()
 		return err
 	})
@@ -162,7 +162,7 @@ func (m *Map[K, V]) CompareAndDelete(ctx context.Context, k K, old V) (deleted b
 }
 
 func (m *Map[K, V]) compareAnd(ctx context.Context, op string, k K, old V, then func(p *table.Place) (table.Decision, error)) (equal bool, err error) {
-	err = m.t.Of(ctx, op, table.FromLeader, m.key(k), func(p *table.Place) error {
+	err = m.t.RunAt(ctx, op, table.FromLeader, m.key(k), func(p *table.Place) error {
 		want, err := m.encode(p, old)
 		if err != nil {
 			return err
@@ -213,7 +213,7 @@ var errOfUser = errors.New("the function failed")
 func (m *Map[K, V]) exchange(ctx context.Context, op string, need table.Need, k K, sure bool,
 	decide func(p *table.Place, old V, there bool) (table.Decision, error)) (old V, there bool, err error) {
 	var none V
-	err = m.t.Of(ctx, op, need, m.key(k), func(p *table.Place) error {
+	err = m.t.RunAt(ctx, op, need, m.key(k), func(p *table.Place) error {
 		return p.Change(sure, func(found table.Entry) (d table.Decision, err error) {
 			if old, there = none, found.There; there {
 				old, err = m.decode(found)

@@ -29,7 +29,7 @@ func (s *Set[K]) made() *Set[K] {
 
 // Add adds a key, and reports whether it was not there.
 func (s *Set[K]) Add(ctx context.Context, k K) (added bool, err error) {
-	err = s.made().t.Of(ctx, "add", table.ToExist, s.key(k), func(p *table.Place) error {
+	err = s.made().t.RunAt(ctx, "add", table.ToExist, s.key(k), func(p *table.Place) error {
 		added, err = p.Create(nil)
 		return err
 	})
@@ -38,7 +38,7 @@ func (s *Set[K]) Add(ctx context.Context, k K) (added bool, err error) {
 
 // Remove removes a key, and reports whether it was there.
 func (s *Set[K]) Remove(ctx context.Context, k K) (removed bool, err error) {
-	err = s.made().t.Of(ctx, "remove", table.FromLeader, s.key(k), func(p *table.Place) error {
+	err = s.made().t.RunAt(ctx, "remove", table.FromLeader, s.key(k), func(p *table.Place) error {
 		removed, err = p.Remove()
 		return err
 	})
@@ -47,7 +47,7 @@ func (s *Set[K]) Remove(ctx context.Context, k K) (removed bool, err error) {
 
 // Contains reports whether a key is there: see [Map.Load].
 func (s *Set[K]) Contains(ctx context.Context, k K) (there bool, err error) {
-	err = s.made().t.Of(ctx, "contains", table.FromHere, s.key(k), func(p *table.Place) error {
+	err = s.made().t.RunAt(ctx, "contains", table.FromHere, s.key(k), func(p *table.Place) error {
 		found, err := p.Get()
 		there = found.There
 		return err

@@ -118,7 +118,7 @@ func (a *Access) Queue(sub string, kind queue.Kind) *queue.Queue {
 	return queue.New(q)
 }
 
-// Apply makes a change of a record, whose writers are in dir, at most once: see [writers.Writers.Apply].
+// Apply makes a change of nodes, whose writers are in dir, at most once: see [writers.Writers.Apply].
 func (a *Access) Apply(ctx context.Context, e *zkconn.Epoch, dir string, ops ...any) ([]zk.MultiResponse, error) {
 	return a.writers.Apply(ctx, e, 0, dir, a.Settings.ACL, ops...)
 }

@@ -23,7 +23,7 @@ func TestAChangeAtAVersionThatCannotBeCheckedIsMadeAlone(t *testing.T) {
 		s := srv.Session(t)
 		tab := table.New(session.NewAccess("zksync", (*session.Session)(s), "/m", []zksync.Option(nil)), layout.Map)
 		update := func() {
-			require.NoError(t, tab.Of(t.Context(), "update", table.ToExist, table.Key{Text: "k"}, func(p *table.Place) error {
+			require.NoError(t, tab.RunAt(t.Context(), "update", table.ToExist, table.Key{Text: "k"}, func(p *table.Place) error {
 				return p.Change(true, func(table.Entry) (table.Decision, error) {
 					return table.Decision{Do: table.Put, Data: []byte("x")}, nil
 				})

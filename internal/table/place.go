@@ -55,7 +55,7 @@ func (p *Place) Get() (Entry, error) {
 // begin begins a change. The caller must call p.pass.Leave in the end.
 func (p *Place) begin() { p.pass = p.t.gate(p.bucket).Pass(p.ctx, p.e) }
 
-// next reports whether there is to be another attempt.
+// next reports whether there is to be another attempt: not if pass.Err, that of the last one, is another than gate.ErrRefused.
 func (p *Place) next() bool {
 	more := p.pass.Next(p.alone)
 	p.e = p.pass.Epoch
@@ -66,7 +66,7 @@ func (p *Place) next() bool {
 func (p *Place) do(ops ...any) ([]zk.MultiResponse, error) {
 	res, err := p.t.at.Apply(p.ctx, p.e, p.t.writers(), p.pass.With(ops)...)
 	if err == writers.ErrNoDir {
-		return nil, p.t.isBroken()
+		return nil, p.t.broken()
 	}
 	return p.pass.Outcome(len(ops), res, err)
 }
@@ -80,9 +80,9 @@ func (p *Place) Store(data []byte) error {
 		_, err := p.do(
 			&zk.CheckVersionRequest{Path: p.bucket, Version: -1},
 			&zk.SetDataRequest{Path: p.entry(), Data: data, Version: -1})
-		if missing(err) {
+		if missing(err) { // the bucket or the entry: of a missing gate Outcome says ErrRefused
 			var made bool
-			if made, err = p.create(data, record.RefusedAt(err, 0, zk.ErrNoNode)); err == nil && !made { // another has made it meanwhile
+			if made, err = p.create(data, record.RefusedAt(err, atBucket, zk.ErrNoNode)); err == nil && !made { // another has made it meanwhile
 				err = gate.ErrRefused
 			}
 		}
@@ -118,6 +118,9 @@ func (p *Place) LoadOrCreate(data []byte) (found Entry, err error) {
 	return found, p.pass.Err
 }
 
+// The operations of the transactions that create an entry, by index.
+const atBucket, atEntry, atGate = 0, 1, 2
+
 // create makes the entry. It returns false if there is one. With first it guesses that it is the first entry of
 // its bucket, and makes the bucket and its gate.
 func (p *Place) create(data []byte, first bool) (made bool, err error) {
@@ -129,19 +132,19 @@ func (p *Place) create(data []byte, first bool) (made bool, err error) {
 			_, err = p.do(&zk.CheckVersionRequest{Path: p.bucket, Version: -1}, entry)
 		case gated:
 			_, err = p.do(bucket, entry)
-		default:
+		default: // the gate is made here, so there is none to check
 			_, err = t.at.Apply(p.ctx, p.e, t.writers(), bucket, entry, &zk.CreateRequest{Path: t.gate(p.bucket).Node, Acl: acl})
 		}
 		switch {
 		case err == nil:
 			return true, nil
-		case record.RefusedAt(err, 1, zk.ErrNodeExists):
+		case record.RefusedAt(err, atEntry, zk.ErrNodeExists):
 			return false, nil
-		case record.RefusedAt(err, 2, zk.ErrNodeExists): // the gate of a bucket that was removed externally
+		case record.RefusedAt(err, atGate, zk.ErrNodeExists): // the gate of a bucket that was removed externally
 			gated = true
-		case err == writers.ErrNoDir, record.RefusedAt(err, 0, zk.ErrNoNode) && first:
-			return false, t.isBroken() // the directory of the writers or of the buckets is not there
-		case record.RefusedAt(err, 0, zk.ErrNoNode), record.RefusedAt(err, 0, zk.ErrNodeExists):
+		case err == writers.ErrNoDir, record.RefusedAt(err, atBucket, zk.ErrNoNode) && first:
+			return false, t.broken() // the directory of the writers or of the buckets is not there
+		case record.RefusedAt(err, atBucket, zk.ErrNoNode), record.RefusedAt(err, atBucket, zk.ErrNodeExists):
 			first = !first
 		default:
 			return false, err

@@ -58,7 +58,7 @@ func (s *scan) list(ctx context.Context, e *zkconn.Epoch) error {
 	}
 	names, _, err := e.Children(ctx, s.t.buckets())
 	if errors.Is(err, zk.ErrNoNode) {
-		return s.t.isBroken()
+		return s.t.broken()
 	}
 	if err != nil {
 		return err

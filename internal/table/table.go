@@ -79,11 +79,6 @@ const (
 	mostBuckets = 1 << 16
 )
 
-// removed is the error when a table has lost nodes that only an external removal deletes.
-func (t *Table) removed() error {
-	return errs.Broken("the "+layout.Word(t.terms.Type), "nodes of it were removed externally; remove the rest, and the next change makes it again")
-}
-
 // New names the table of a type (see package layout) at the path of at. It does no I/O.
 func New(at *session.Access, kind string) *Table {
 	t := &Table{at: at, gates: map[string]*gate.Gate{}}
@@ -117,13 +112,13 @@ const (
 	gateName   = "open-"
 )
 
-// Need is what a call needs to know if the nodes of the table are not there.
+// Need says who must know that there is no table, or that there is to be one.
 type Need int
 
 const (
-	FromHere   Need = iota // what this server knows
-	FromLeader             // what the leader knows
-	ToExist                // the call makes them
+	FromHere   Need = iota // this server
+	FromLeader             // the leader
+	ToExist                // nobody: the call makes the table
 )
 
 // run is Access.Run for an f that is given whether there is such a table. If there is none, it is made first, if need says so.
@@ -143,9 +138,9 @@ type Key struct {
 	Err  error
 }
 
-// Of runs f for the entry of a key, in the present session, and again in the next one if that ends. It does not run f if
+// RunAt runs f for the entry of a key, in the present session, and again in the next one if that ends. It does not run f if
 // there is no table: then no key is there. The error is for the caller of op.
-func (t *Table) Of(ctx context.Context, op string, need Need, key Key, f func(p *Place) error) error {
+func (t *Table) RunAt(ctx context.Context, op string, need Need, key Key, f func(p *Place) error) error {
 	name := nameOf(key.Text)
 	if len(name) > maxName && key.Err == nil {
 		key.Err = errs.Misuse("the key takes %d bytes in the name of its node, and at most %d are allowed", len(name), maxName)
@@ -153,16 +148,15 @@ func (t *Table) Of(ctx context.Context, op string, need Need, key Key, f func(p 
 	if key.Err != nil && t.at.Misuse() == nil {
 		return t.at.Named(op, key.Err)
 	}
-	return t.at.Run(ctx, op, func(ctx context.Context, e *zkconn.Epoch) error {
-		there, err := t.find(ctx, e, need)
-		if err != nil || !there {
-			return err
+	return t.run(ctx, op, need, func(ctx context.Context, e *zkconn.Epoch, there bool) error {
+		if !there {
+			return nil
 		}
 		return f(&Place{t: t, ctx: ctx, e: e, bucket: t.bucket(key.Text), name: name})
 	})
 }
 
-// find finds out how many buckets there may be, when that is first needed.
+// find finds out how many buckets there may be, when that is first needed. With ToExist it makes the table, if there is none.
 func (t *Table) find(ctx context.Context, e *zkconn.Epoch, need Need) (there bool, err error) {
 	t.mu.Lock()
 	known := t.known
@@ -185,12 +179,13 @@ func (t *Table) find(ctx context.Context, e *zkconn.Epoch, need Need) (there boo
 	return there, err
 }
 
-// isBroken is the error when nodes are missing. The next call looks whether there is a table at all.
-func (t *Table) isBroken() error {
+// broken returns the error of a table that has lost nodes which only an external removal deletes. The next call looks whether
+// there is a table at all.
+func (t *Table) broken() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.known = false
-	return t.removed()
+	return errs.Broken("the "+layout.Word(t.terms.Type), "nodes of it were removed externally; remove the rest, and the next change makes it again")
 }
 
 // bucket is the path of a key's bucket.

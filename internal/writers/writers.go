@@ -67,7 +67,7 @@ var ErrMoved = errors.New("the connection has changed")
 // operation that misses its node ends with a *zkconn.TxnError, which only wraps that.
 var ErrNoDir = zk.ErrNoNode
 
-// Apply makes a change of a record once. dir is the directory of its writers. With a link, the number of a
+// Apply makes a change of nodes once. dir is the directory of its writers. With a link, the number of a
 // connection, the change is sent on that connection only, because it depends on what was seen there. The results
 // belong to ops; they are nil if the answer was lost. If the servers refused the change, the error is a
 // *zkconn.TxnError with the index in ops, and the change cannot be applied later.
@@ -81,7 +81,7 @@ func (ws *Writers) Apply(ctx context.Context, e *zkconn.Epoch, link int64, dir s
 		res, err := w.send(ctx, link, append([]any{w.step(w.change)}, ops...))
 		res, err = w.outcome(ctx, res, err)
 		switch {
-		case errors.Is(err, errNoWriter) && w.version < 0:
+		case errors.Is(err, errNoWriter) && w.isNew(): // so dir is missing
 			// Nothing was changed, unless the record was removed since, and what was changed with it. If a request was
 			// lost, a copy of it may yet make the node.
 			if w.unknown {
@@ -96,7 +96,7 @@ func (ws *Writers) Apply(ctx context.Context, e *zkconn.Epoch, link int64, dir s
 			return nil, errs.MarkAmbiguous(err)
 		case errors.Is(err, errNoWriter):
 			continue // the node was removed externally; a new one shows whether the directory is still there
-		case w.version >= 0:
+		case !w.isNew():
 			ws.put(w)
 		}
 		return res, err
@@ -161,11 +161,14 @@ func (ws *Writers) keep(w *writer) (out []*writer) {
 // errNoWriter means that the servers refused a change because the writer's node, or its directory, is not there.
 var errNoWriter = errs.Broken("what is at the path", "nodes below it were removed externally")
 
+// isNew reports whether the node is yet to be made, by the first change.
+func (w *writer) isNew() bool { return w.version < 0 }
+
 func (w *writer) path() string { return w.dir + "/" + w.name }
 
 // step is the operation that comes first in the transaction of a change: it can be applied once.
 func (w *writer) step(change string) any {
-	if w.version < 0 {
+	if w.isNew() {
 		return &zk.CreateRequest{Path: w.path(), Data: []byte(change), Acl: w.acl, Flags: zk.FlagEphemeral}
 	}
 	return &zk.SetDataRequest{Path: w.path(), Data: []byte(change), Version: w.version}
@@ -199,7 +202,7 @@ func (w *writer) outcome(ctx context.Context, res []zk.MultiResponse, err error)
 
 // stepped reports whether the step was refused because it had been made before.
 func (w *writer) stepped(err error) bool {
-	if w.version < 0 {
+	if w.isNew() {
 		return record.RefusedAt(err, 0, zk.ErrNodeExists)
 	}
 	return record.RefusedAt(err, 0, zk.ErrBadVersion)
@@ -248,7 +251,7 @@ func (w *writer) send(ctx context.Context, link int64, ops []any) (res []zk.Mult
 // abandon has the node removed, also if a request may yet make it. Then no copy of a request can change the record any
 // more, except together with the node.
 func (w *writer) abandon() {
-	call, made := w.call, w.version >= 0
+	call, made := w.call, !w.isNew()
 	if !made {
 		w.e.AmbiguousCreate(w.dir, w.name, w.e.Connection())
 	}
