@@ -39,10 +39,9 @@ type Spec struct {
 	// attempts must say that one of them may yet make it: [zkconn.Epoch.AmbiguousCreate].
 	UUID string
 
-	// Sealed reports whether the node should be one that only this session can write to: see the function of that name.
-	// found is what a look has just read of the directory; nil if there was none. If Sealed is nil, the node is not.
-	// That is so unless the session has no identity ([zkconn.Epoch.Identity]), and the uuid tells.
-	// It does not go together with a UUID of the caller's.
+	// Sealed reports whether the node should be sealed: see the function of that name. found is what a look has just read of
+	// the directory; nil if there was none. Without an identity of the session ([zkconn.Epoch.Identity]) the node is not
+	// sealed; its uuid shows which it is. A nil Sealed seals no node. With a UUID of the caller's it must be nil.
 	Sealed func(found *zkconn.Content) bool
 
 	// Plain is set once the servers have refused to let us write the directory's data. From then on the
