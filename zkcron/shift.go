@@ -220,7 +220,7 @@ func (s *shift) until(ctx context.Context, at time.Time) error {
 		}
 		select {
 		case <-time.After(min(rest, time.Minute)):
-		case <-s.lease.Lifetime().Done():
+		case <-s.lease.UnwatchedContext().Done():
 		case <-ctx.Done():
 		}
 		if err := s.lease.Err(); err != nil {

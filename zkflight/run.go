@@ -216,7 +216,7 @@ func insist(held *lease.Lease, ops ...any) (res []zk.MultiResponse, err error) {
 		if err == nil || !zksync.Ambiguous(err) {
 			break
 		}
-		_ = pace.Rest(held.Lifetime(), nil) // after the end of the lease the next attempt says how it ended
+		_ = pace.Rest(held.UnwatchedContext(), nil) // after the end of the lease the next attempt says how it ended
 	}
 	if errors.Is(err, zksync.ErrReleased) {
 		err = zksync.ErrClosed // only the end of the session releases the lease while the function runs

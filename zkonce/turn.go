@@ -139,7 +139,7 @@ func (t *turn) begin(r *outcome) bool {
 	done := make(chan struct{})
 	if !t.at.Session.Spawn(func() {
 		defer close(done)
-		t.inDoubt, t.err = t.keep(t.l.Lifetime(), r)
+		t.inDoubt, t.err = t.keep(t.l.UnwatchedContext(), r)
 		_ = t.l.Unlock() // how the lease ended does not matter once the outcome is kept
 	}) {
 		return false

@@ -1,7 +1,6 @@
 package zkqueue
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -9,7 +8,6 @@ import (
 	"github.com/go-menagerie/menagerie/internal/elements"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
-	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -20,9 +18,9 @@ type line struct {
 }
 
 // run calls f until it returns another error than elements.ErrChanged: outside the line for some attempts, then as the first in
-// the line. f must be safe if another call is the first as well: the node of the first may be removed externally.
+// the line. Two calls may be the first at the same time, if a node is removed externally; that must not harm f.
 //
-// With patience, the call leaves the line after a while and begins again; the while doubles each time. That is for an f that
+// With patience, the call leaves the line after that time and begins again. The time doubles each time. That is for an f that
 // does not wait: those ahead in line may wait for elements when there are none any more, and then f would return at once.
 func (l line) run(c *elements.Call, attempts int, patience time.Duration, f func() error) error {
 	for pace := (node.Pace{Free: 1}); ; patience *= 2 {
@@ -46,11 +44,12 @@ func (l line) run(c *elements.Call, attempts int, patience time.Duration, f func
 			err = l.inTurn(c, t, f)
 		}
 		switch {
-		case errors.Is(err, errLine) && patience == 0:
+		case t == nil && tired, errors.Is(err, errLine) && patience > 0: // again, outside the line
+		case errors.Is(err, errLine): // again, in the line
 			if err := pace.Rest(c, c.Epoch); err != nil {
 				return err
 			}
-		case !errors.Is(err, errLine) && (t != nil || !tired):
+		default:
 			return err
 		}
 	}
@@ -79,79 +78,6 @@ func (l line) inTurn(c *elements.Call, t *queue.Ticket, f func() error) (err err
 		t.Leave(queue.Unawaited)
 	} else {
 		t.Leave(node.Grace)
-	}
-	return err
-}
-
-// next has f take the next element that is free, and waits for one if there is none. If f returns elements.ErrChanged, another
-// call has the element.
-//
-// It does not stand in line while it finds elements. In line only the first call looks at the elements, so an idle queue makes
-// no requests, and an element wakes one consumer. The call that has just made the queue goes there at once: it is empty.
-func (q *Queue[T]) next(c *elements.Call, f func(elements.Content) error) error {
-	for stand := c.Made; !stand; {
-		p, others, err := c.First()
-		if err == nil && p != nil {
-			if err = attempt(c, p, f); err == nil {
-				return nil
-			}
-		}
-		if err != nil && !errors.Is(err, elements.ErrChanged) {
-			return err
-		}
-		stand = others
-	}
-	return q.takers.run(c, 0, 0, func() error { return q.await(c, f) })
-}
-
-// attempt has f take an element.
-func attempt(c *elements.Call, p *elements.Pick, f func(elements.Content) error) error {
-	all, err := c.Read(p)
-	if err == nil {
-		err = f(all[0])
-	}
-	c.Tried(p, err)
-	return err
-}
-
-// await is for the first in line: it waits until an element is free, and has f take it. If others are quicker, it tries one
-// further into the queue, and then looks again.
-func (q *Queue[T]) await(c *elements.Call, f func(elements.Content) error) error {
-	changes := record.Hear(c.Epoch)
-	defer changes.Stop()
-	for changed := false; ; changed = true {
-		v, err := c.Watch(changes, changed)
-		if err != nil {
-			return err
-		}
-		// As long as nothing is heard, nothing has changed: the view shows which element becomes due.
-		for heard := ""; heard == ""; {
-			p, next, err := c.From(v, false)
-			if err == nil && p != nil {
-				return q.attemptFrom(c, v, p, f)
-			}
-			if err == nil {
-				heard, _, err = changes.Next(c, next)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		changes.Stop() // a change of both directories is one
-	}
-}
-
-// attemptFrom has f take an element of the view of the first in line, or one further into it if others have that.
-func (q *Queue[T]) attemptFrom(c *elements.Call, v *elements.View, p *elements.Pick, f func(elements.Content) error) error {
-	err := attempt(c, p, f)
-	if elements.Taken(err) {
-		if p, _, err = c.From(v, true); p == nil {
-			return cmp.Or(err, elements.ErrChanged)
-		}
-		err = attempt(c, p, f)
-	}
-	if err == nil {
-		q.raw.Keep(v)
 	}
 	return err
 }

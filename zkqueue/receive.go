@@ -33,7 +33,7 @@ func (q *Queue[T]) Receive(ctx context.Context) (*Delivery[T], error) {
 	err := q.raw.Run(ctx, "receive", func(c *elements.Call) error {
 		err := q.next(c, func(el elements.Content) error { return d.claimOf(c, el) })
 		if err == nil {
-			l, err = q.raw.Claims.Claimed(ctx, c.Epoch, d.claim.Name, d.claim.Czxid)
+			l, err = q.raw.Leases.LeaseOf(ctx, c.Epoch, d.claim.Name, d.claim.Czxid)
 		}
 		return err
 	}, session.Joined)
@@ -61,7 +61,7 @@ func (d *Delivery[T]) claimOf(c *elements.Call, el elements.Content) (err error)
 func (d *Delivery[T]) hold(l *lease.Lease) {
 	d.lease = l
 	d.q.raw.Hold(d.claim, l)
-	d.unwatch = context.AfterFunc(l.Lifetime(), func() { d.q.raw.Drop(d.claim, true) })
+	d.unwatch = context.AfterFunc(l.UnwatchedContext(), func() { d.q.raw.Drop(d.claim, true) })
 }
 
 // Lease is the lease on the element. Tokens of later deliveries are greater. When it is lost, the element
@@ -96,7 +96,7 @@ func (d *Delivery[T]) release(ctx context.Context, ack bool) error {
 	}
 	if t := l.Ticket(); !t.Epoch.Valid() || t.Over() {
 		if l.Finish(errs.ErrLost) {
-			d.q.raw.Claims.Release(l, 0)
+			d.q.raw.Leases.Release(l, 0)
 		}
 		return l.Err()
 	}

@@ -8,17 +8,35 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
+// Call is one call on the queue, in one ZooKeeper session. It neither waits for others nor tries again.
+type Call struct {
+	context.Context
+	Epoch *zkconn.Epoch
+	Made  bool // this call has made the nodes of the queue: no element was there when it began
+
+	q         *Queue
+	began     int  // how many views the object had made before
+	listed    int  // how many this call has made
+	unordered bool // what is given back, or goes first, has refused an element of a view that is newer than the call
+}
+
+func (q *Queue) call(ctx context.Context, e *zkconn.Epoch, made bool) *Call {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return &Call{Context: ctx, Epoch: e, Made: made, q: q, began: q.views}
+}
+
 // mostViews is how many views a call makes until it stands in line.
 const mostViews = 2
 
 // First returns the element to try next: of the object's view, or of a new one. A caller that gets one must call Tried. stand
-// says that the caller should stand in line: there is none, others wait, or others were quicker again and again. The error
-// ErrChanged says that the time that was asked for is too old by now.
+// says that the caller should stand in line: there is no element, others stand there, or others were quicker again and again.
+// The error ErrChanged says that the time that was asked for is too old by now.
 func (c *Call) First() (p *Pick, stand bool, err error) {
 	if p, stand = c.pop(); p != nil || stand {
 		return p, stand, nil
 	}
-	done, err := c.alone()
+	done, err := c.beginView()
 	if err != nil {
 		return nil, false, err
 	}
@@ -33,7 +51,7 @@ func (c *Call) First() (p *Pick, stand bool, err error) {
 	if err != nil || stand {
 		return nil, stand, err
 	}
-	p, err = c.take(v, true)
+	p, err = c.pickFrom(v, true)
 	return p, p == nil, err
 }
 
@@ -42,7 +60,7 @@ func (c *Call) Any() (*Pick, error) {
 	if p, _ := c.pop(); p != nil {
 		return p, nil
 	}
-	done, err := c.alone()
+	done, err := c.beginView()
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +73,7 @@ func (c *Call) Any() (*Pick, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.take(v, !stand)
+	p, err := c.pickFrom(v, !stand)
 	if p == nil && err == nil && len(v.ours) > 0 { // other goroutines of this object are after it, and may not get it
 		c.q.mu.Lock()
 		defer c.q.mu.Unlock()
@@ -70,8 +88,8 @@ func (c *Call) waiters() (bool, error) {
 	return there && takers.NumChildren > 0, err
 }
 
-// pop takes an element from the object's view. stand says that it showed one at most, and later ones: then a new view will not
-// show many more, and the first in line makes one anyway.
+// pop takes an element from the object's view. stand says that the view showed one element at most, and others that are not due
+// yet. Then a new view will not show many more, and the first in line makes one anyway.
 func (c *Call) pop() (p *Pick, stand bool) {
 	q := c.q
 	q.mu.Lock()
@@ -94,8 +112,9 @@ func (c *Call) pop() (p *Pick, stand bool) {
 	return nil, false
 }
 
-// alone waits until no other goroutine of this object makes a view. done ends that.
-func (c *Call) alone() (done func(), err error) {
+// beginView waits until no other goroutine of this object makes a view. Until done, none does, and what becomes of the
+// elements in that time is noted (lately).
+func (c *Call) beginView() (done func(), err error) {
 	q := c.q
 	select {
 	case q.looking <- struct{}{}:
@@ -115,9 +134,9 @@ func (c *Call) alone() (done func(), err error) {
 	}, nil
 }
 
-// take takes an element of a new view that no other goroutine of this object has or is after. With share, the
+// pickFrom takes an element of a new view that no other goroutine of this object has or is after. With share, the
 // others get the rest.
-func (c *Call) take(v *View, share bool) (p *Pick, err error) {
+func (c *Call) pickFrom(v *View, share bool) (p *Pick, err error) {
 	q := c.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -166,8 +185,8 @@ func (c *Call) pick(p *Pick) *Pick {
 	p.fresh = p.v.number > c.began
 	switch {
 	case !p.fresh:
-		// A claim writes to its element, so the claims of which the view does not know have newer zxids. Such an element may be
-		// free again, but usually it is not: the next view shows it. In a view of this call it is tried all the same, because
+		// A claim writes to its element. So an element with a newer zxid than those of the view was claimed since. Usually it
+		// still is; if it is free again, the next view shows that. An element of a view of this call is tried all the same:
 		// another program may have written to it.
 		p.since = p.v.since
 	case c.unordered:

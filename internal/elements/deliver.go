@@ -108,9 +108,9 @@ type Claim struct {
 
 func (q *Queue) claimPath(name string) string { return q.dir("claims") + "/" + name }
 
-// Claim makes the claim of an element, in a goroutine that does not end with the call: so it is always known whether
-// there is a claim, and whose. If the call has ended, the claim is given up. The error is ErrChanged if
-// another call has the element.
+// Claim makes the claim of an element, in a goroutine that does not end with the call, with a Call of its own, whose context
+// does not end either: so it is always known whether there is a claim, and whose. If the call has ended, the claim
+// is given up. The error is ErrChanged if another call has the element.
 func (c *Call) Claim(el Content) (Claim, error) {
 	made := Claim{Name: claimName(el.name, el.version+1), Attempt: el.version + 1, element: el.name}
 	path := c.q.claimPath(made.Name)

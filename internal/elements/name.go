@@ -14,7 +14,7 @@ import (
 
 // element is what the name of its node says:
 //
-//	e[.p<priority>][.d<due>].<8 random digits>.<sequence number>
+//	e[.p<priority>][.d<due>].<8 random hexadecimal digits>.<sequence number>
 //
 // The servers give the number, in the order in which they make the nodes. The random digits matter at the end of the
 // numbers, where the servers give the last one again and again.

@@ -22,7 +22,7 @@ import (
 
 // Queue is the elements at a path. It is safe for use by many goroutines.
 type Queue struct {
-	Claims          *share.Unshared // gives leases on elements; its directory has the claims
+	Leases          *share.Unshared // gives leases on elements; its directory has the claims
 	Takers, Putters *queue.Queue    // the lines for an element, and for room
 
 	at    *session.Access
@@ -53,7 +53,7 @@ func New(at *session.Access, capacity int) *Queue {
 	const sub = "/" + layout.Queue
 	q := &Queue{
 		at: at, held: map[string]*lease.Lease{}, trying: map[string]bool{}, looking: make(chan struct{}, 1),
-		Claims: share.NewUnshared(at, sub+"/claims", queue.KindLock),
+		Leases: share.NewUnshared(at, sub+"/claims", queue.KindLock),
 		Takers: at.Queue(sub+"/takers", queue.KindLock), Putters: at.Queue(sub+"/putters", queue.KindLock),
 	}
 	q.terms.Base, q.terms.ACL, q.terms.Type, q.terms.Keys = at.Full(at.Path)+sub, at.ACL(), layout.Queue, []string{"capacity"}
@@ -74,24 +74,6 @@ func (q *Queue) dir(name string) string { return q.terms.Base + "/" + name }
 
 // node is the path of an element.
 func (q *Queue) node(name string) string { return q.dir("elements") + "/" + name }
-
-// Call is one call on the queue, in one ZooKeeper session. It neither waits for others nor tries again.
-type Call struct {
-	context.Context
-	Epoch *zkconn.Epoch
-	Made  bool // this call has made the nodes of the queue: no element was there when it began
-
-	q         *Queue
-	began     int  // how many views the object had made before
-	listed    int  // how many this call has made
-	unordered bool // what is given back, or goes first, has refused an element of a view that is newer than the call
-}
-
-func (q *Queue) call(ctx context.Context, e *zkconn.Epoch, made bool) *Call {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return &Call{Context: ctx, Epoch: e, Made: made, q: q, began: q.views}
-}
 
 // Run is [session.Access.Run]. It reads the terms once, and makes the nodes of the queue if there are none.
 func (q *Queue) Run(ctx context.Context, op string, f func(*Call) error, how ...session.How) error {

@@ -31,7 +31,7 @@ type View struct {
 	lane  lane      // in a crowd
 	later []element // those that are not due yet, the last one first
 	busy  []element // those that are delivered
-	ours  []element // of the free ones, those that other goroutines of this object were after: see Call.take
+	ours  []element // of the free ones, those that other goroutines of this object were after: see Call.pickFrom
 
 	clock  *clock // nil if no element is delayed
 	until  time.Time

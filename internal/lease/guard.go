@@ -83,7 +83,7 @@ func (l *Lease) GuardBare(ctx context.Context, ops []any) ([]zk.MultiResponse, e
 	}
 	l.ticket.Epoch.KeepIdentityOut(made) // may cut the connection; then transact waits for the next
 	// The wait ends with the lease and with the caller's context.
-	both, cancel := context.WithCancelCause(l.Lifetime())
+	both, cancel := context.WithCancelCause(l.UnwatchedContext())
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
 	res, err := l.transact(both, all)

@@ -26,8 +26,8 @@ type Lease struct {
 	ends     time.Time   // when bound does; zero without it
 	sublease *sublease   // nil for the lease of a grant
 
-	// For a sublease: it has been given back, or moved. For a hold of the form without leases: UnlockDropIn has
-	// begun. The goroutine that sets it does the work, and no other goroutine waits for that.
+	// given says that a sublease was given back or moved, or that the UnlockDropIn of a hold of the form without leases
+	// has begun. The goroutine that sets it does the work, and no other goroutine waits for that.
 	given atomic.Bool
 
 	left atomic.Bool // see Leave
@@ -114,12 +114,12 @@ func (l *Lease) Token() node.Token { return l.token }
 // Context is zksync.Lease.Context.
 func (l *Lease) Context() context.Context {
 	l.ticket.WatchOwn()
-	return l.Lifetime()
+	return l.UnwatchedContext()
 }
 
-// Lifetime is the same context as that of Context, but it sets no watch on the node, and so
+// UnwatchedContext is the same context as that of Context, but it sets no watch on the node, and so
 // costs no request. Without the watch, the removal of the node externally is noticed later.
-func (l *Lease) Lifetime() context.Context {
+func (l *Lease) UnwatchedContext() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cancel == nil {
@@ -138,7 +138,7 @@ func (l *Lease) Path() string { return l.access.Path }
 // Done is zksync.Lease.Done.
 func (l *Lease) Done() <-chan struct{} {
 	l.ticket.WatchOwn()
-	return l.Lifetime().Done()
+	return l.UnwatchedContext().Done()
 }
 
 // Err is zksync.Lease.Err.
@@ -229,25 +229,18 @@ func (l *Lease) finishAs(err error) error {
 	if !l.ticket.Epoch.Valid() || l.ticket.Over() && l.Err() == nil {
 		err = errs.ErrLost
 	}
-	_, err = l.finish(err)
-	return err
+	l.Finish(err)
+	return l.Err()
 }
 
 // Finish ends the lease, if it has not ended, and reports whether this call did it. When it returns,
 // the holder has been told, by this call or another. So from then on the servers may grant to others.
-func (l *Lease) Finish(err error) bool {
-	first, _ := l.finish(err)
-	return first
-}
-
-// finish is Finish. It also returns the error with which the lease has ended.
-func (l *Lease) finish(err error) (first bool, ended error) {
+func (l *Lease) Finish(err error) (first bool) {
 	l.mu.Lock()
 	if first = l.err == nil; first {
 		err = l.explained(err)
 		l.err = err
 	}
-	ended = l.err
 	bound, cancel, ctx := l.bound, l.cancel, l.ctx
 	l.mu.Unlock()
 	// Without a cancel nobody has asked for the context yet, and whoever asks from now on is told at once.
@@ -259,10 +252,10 @@ func (l *Lease) finish(err error) (first bool, ended error) {
 	}
 	switch {
 	case !first:
-		return false, ended
+		return false
 	case l.sublease != nil:
 		l.leaveOuter()
-		return true, ended
+		return true
 	}
 	l.finishSubleases(err)
 	if bound != nil {
@@ -270,7 +263,7 @@ func (l *Lease) finish(err error) (first bool, ended error) {
 	}
 	l.grantor.Ended(l, err)
 	l.traceEnd(err)
-	return true, ended
+	return true
 }
 
 // explained adds to ErrLost why the session was lost, if it was.
@@ -294,7 +287,7 @@ func (l *Lease) traceEnd(err error) {
 	held := time.Since(l.since)
 	kind, g := l.ticket.Entry.Kind, l.granted()
 	if err == errs.ErrReleased { // in the goroutine that released
-		t.Release(l.Lifetime(), l.access.Path, kind, g, held)
+		t.Release(l.UnwatchedContext(), l.access.Path, kind, g, held)
 		return
 	}
 	// A loss may end many leases, and each holder must be told in time, even
@@ -306,7 +299,7 @@ func (l *Lease) traceEnd(err error) {
 		}
 		s.Logger().Warn("lease lost", args...)
 		if t != nil && t.Lost != nil {
-			t.Lost(l.Lifetime(), l.access.Path, kind, g, held, err)
+			t.Lost(l.UnwatchedContext(), l.access.Path, kind, g, held, err)
 		}
 	})
 }
@@ -315,13 +308,8 @@ func (l *Lease) granted() session.Granted {
 	return session.Granted{Token: l.token, Epoch: uint64(l.ticket.Epoch.Number())}
 }
 
-// Traced acquires a lease with get, and tells the tracer, if there is one, of the start and the end.
-func Traced(ctx context.Context, at *session.Access, kind queue.Kind, get func(context.Context) (*Lease, error)) (*Lease, error) {
-	ctx, end := Trace(ctx, at, kind)
-	return end(get(ctx))
-}
-
-// Trace is Traced in two steps: the caller gets the lease with the context, and returns what end returns.
+// Trace tells the tracer, if there is one, that a lease is being acquired. The caller does that with the context traced, gives
+// the result to end, which tells the tracer, and returns what end returns.
 func Trace(ctx context.Context, at *session.Access, kind queue.Kind) (traced context.Context, end func(*Lease, error) (*Lease, error)) {
 	t := at.Session.Trace()
 	if t == nil {
@@ -358,10 +346,10 @@ func (l *Lease) Under(ctx context.Context) (under context.Context, end func()) {
 	return l.Bind(ctx)
 }
 
-// Bind is Under without a watch of the node: see [Lease.Lifetime].
+// Bind is Under without a watch of the node: see [Lease.UnwatchedContext].
 func (l *Lease) Bind(ctx context.Context) (bound context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, key{}, l))
-	stop := context.AfterFunc(l.Lifetime(), func() { cancel(l.Err()) })
+	stop := context.AfterFunc(l.UnwatchedContext(), func() { cancel(l.Err()) })
 	return ctx, func() { stop(); cancel(nil) }
 }
 

@@ -13,7 +13,7 @@ import (
 func TestALossIsAnnouncedOnlyWhenTheHolderHasBeenToldByWhoeverEndsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &Lease{ctx: context.Background()}
-		require.NoError(t, l.Lifetime().Err())
+		require.NoError(t, l.UnwatchedContext().Err())
 		l.err = errs.ErrMaxHold // by a goroutine that is kept from going on
 		announced := make(chan bool, 1)
 		go func() { announced <- l.Finish(errs.ErrLost) }()

@@ -62,7 +62,7 @@ func (c *contest) run(ctx context.Context) error {
 		c.ev = newEvents(c.t.Entry.Name)
 		v, err := c.round(ctx, known)
 		c.ev.stop()
-		if !errors.Is(err, errList) {
+		if !errors.Is(err, errList) { // nil: it is granted; or an error that another round would not change
 			if c.sight != nil && ctx.Err() != nil && c.epoch.Linked() {
 				c.sight.ask() // before the request that removes the entry, so it is answered before
 			}
@@ -127,8 +127,8 @@ func (c *contest) round(ctx context.Context, v view) (view, error) {
 			continue
 		case errors.Is(err, errQuiet):
 			err = c.check(ctx, v.blockers)
-		case err == nil && c.released(v):
-			return v, c.confirm(ctx)
+		case err == nil && c.blockerReleased(v):
+			return v, c.stillInLine(ctx)
 		case err == nil && len(departed) > 0:
 			v, err = c.without(v, departed)
 			if c.scout != "" && slices.Contains(departed, c.scout) {
@@ -141,7 +141,7 @@ func (c *contest) round(ctx context.Context, v view) (view, error) {
 		if len(v.blockers) == 0 {
 			// The departure of the last blocker is the grant,
 			// unless an event has put that conclusion in doubt.
-			return v, c.confirm(ctx)
+			return v, c.stillInLine(ctx)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func (c *contest) round(ctx context.Context, v view) (view, error) {
 // look tells what is ahead: the entry that the ticket has guessed, the first time, and else what a listing shows.
 func (c *contest) look(ctx context.Context) (view, error) {
 	if g := c.t.guess; g != nil {
-		c.t.guess, c.t.inDoubt = nil, false // see guess
+		c.t.guess, c.t.inDoubt = nil, false // a guess is only made where there cannot be a duplicate
 		v := view{ahead: []Entry{g.entry}, blockers: []Entry{g.entry}}
 		if v.more = g.children > 2; v.more {
 			v.guess = g
@@ -196,7 +196,7 @@ func (c *contest) near(ahead []Entry) view {
 }
 
 // counts reports whether the policy looks at more than the nearest entries: that of permits does, and one of the caller may.
-func (c *contest) counts() bool { return c.q.Kind == KindPermit || c.q.Policy != nil }
+func (c *contest) counts() bool { return c.q.Kind.rules().counts || c.q.Policy != nil }
 
 // prove asks for the proof that a grant needs, so that it is there when the blocker leaves.
 func (c *contest) prove() {
@@ -233,16 +233,16 @@ func (c *contest) sendScout(v view) {
 	}
 }
 
-// released reports whether the blocker said that it held and has left. Nobody was ahead of it then.
+// blockerReleased reports whether the blocker said that it held and has left. Nobody was ahead of it then.
 // Between it and our entry there is nobody in our way, because it was the last who was. A policy of
 // the caller, and that of permits, may look at others.
-func (c *contest) released(v view) bool {
+func (c *contest) blockerReleased(v view) bool {
 	return !c.counts() && len(v.blockers) == 1 && c.ev.wasReleased(v.blockers[0].Name)
 }
 
-// confirm returns nil if a departure is the grant. That the own node exists is proved by the events that have not come, if the
+// stillInLine returns nil if a departure is the grant. That the own node exists is proved by the events that have not come, if the
 // servers would have told us of its end. If that is not certain, they are asked: nobody can have come ahead of it meanwhile.
-func (c *contest) confirm(ctx context.Context) error {
+func (c *contest) stillInLine(ctx context.Context) error {
 	if err := c.ev.stillHolds(); err != nil || c.t.readable {
 		return err
 	}

@@ -12,37 +12,17 @@ import (
 )
 
 // enter puts an entry at the tail of the queue in one round trip.
-// It gives old up, also when it fails. With a Config old is nil.
+// It gives up old, if there is one, also when it fails. With a Config old is nil.
 func (q *Queue) enter(ctx context.Context, e *zkconn.Epoch, old *Ticket) (*Ticket, error) {
-	c := q.Config
-	if c == nil {
-		t, _, err := q.enterOnce(ctx, e, old)
-		return t, err
-	}
-	for pace := (node.Pace{}); ; {
-		if _, err := c.Learn(ctx, e, q.Weight); err != nil {
-			return nil, err
-		}
-		t, first, err := q.enterOnce(ctx, e, nil)
-		if first {
-			err = c.Founded(ctx, e)
-		}
-		if !errors.As(err, new(*node.Refused)) {
-			return t, err
-		}
-		if err := pace.Rest(ctx, e); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// enterOnce makes the entry. It also reports whether this entry is the first since the directory was made.
-func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t *Ticket, first bool, err error) {
 	if old != nil {
 		old.Asked.drop(e.Linked()) // before the entry, which then may be alone
 	}
+	create := node.Make
+	if q.Config != nil {
+		create = q.makeAgreed
+	}
 	read := q.readTail(e) // on its way before the entry is
-	n, err := node.Make(ctx, e, node.Spec{
+	n, err := create(ctx, e, node.Spec{
 		Dir: q.Dir, Base: q.Base, ACL: q.ACL, Plain: q.readOnlyDir, Type: q.Type, Looks: q.Looks, Refuse: q.Refuse,
 		Name:   func(uuid string) string { return entryPrefix(q.Kind, uuid, q.Weight) },
 		Data:   q.Data,
@@ -77,15 +57,15 @@ func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t 
 		old.Leave(0)
 	}
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	self, ok := ParseEntry(n.Name)
 	if !ok || self.UUID != n.UUID {
 		node.Abandon(n.Epoch, q.Dir, n.UUID)
-		return nil, false, fmt.Errorf("the servers made node %q, which is not what was asked for", n.Name)
+		return nil, fmt.Errorf("the servers made node %q, which is not what was asked for", n.Name)
 	}
 	self.Czxid = n.Czxid
-	t = newTicket(q, n.Epoch, self, n.Path)
+	t := newTicket(q, n.Epoch, self, n.Path)
 	t.delayed.entered = time.Now()
 	// An entry that is the only child of the directory is granted whatever can be granted at all: nobody
 	// is ahead of it, and nobody can get ahead of it any more. All others must learn who is ahead.
@@ -98,7 +78,26 @@ func (q *Queue) enterOnce(ctx context.Context, e *zkconn.Epoch, old *Ticket) (t 
 		t.guess = q.guess(self, n.Dir.NumChildren, n.Before, read)
 	}
 	// Cversion counts the changes to the set of children. If it is 1, this create was the first.
-	return t, n.Dir != nil && n.Dir.Cversion == 1, nil
+	if q.Config != nil && n.Dir != nil && n.Dir.Cversion == 1 {
+		return t, q.Config.Founded(ctx, e)
+	}
+	return t, nil
+}
+
+// makeAgreed is node.Make under a Config: it makes the entry only where the present value is.
+func (q *Queue) makeAgreed(ctx context.Context, e *zkconn.Epoch, s node.Spec) (*node.Node, error) {
+	for pace := (node.Pace{}); ; {
+		if _, err := q.Config.Learn(ctx, e, q.Weight); err != nil {
+			return nil, err
+		}
+		n, err := node.Make(ctx, e, s)
+		if !errors.As(err, new(*node.Refused)) {
+			return n, err
+		}
+		if err := pace.Rest(ctx, e); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // seals reports whether an entry should be a sealed one, whose release the holder can announce. An entry of a mutex always

@@ -93,12 +93,14 @@ func (ev *events) tell(name string, what zkconn.Event) {
 		// This watch reported before the server confirmed the watch of the own node. A deletion of
 		// the own node before this event might not have been reported. So the event proves nothing.
 		ev.uncertain = true
-	default:
+	case what == zkconn.Changed: // of a sealed node: its release, which is the grant if only it is in the way
 		// A sealed node is written to in the transaction that deletes it, and only if it held: nobody was ahead of it.
-		// A node that was not found may have been written to before it went: nobody watched it then.
 		ev.left = append(ev.left, name)
+		ev.released[name] = true
+	default: // a departure
+		ev.left = append(ev.left, name)
+		// A node that was not found may have been written to before it went: nobody watched it then.
 		ev.written[name] = ev.written[name] || what == zkconn.NotFound
-		ev.released[name] = what == zkconn.Changed
 	}
 	ev.mu.Unlock()
 	select {

@@ -85,9 +85,7 @@ func (q *Queue) List(ctx context.Context, e *zkconn.Epoch) ([]Entry, error) {
 
 // TypeOf is the name in package layout of the type whose entries are of a kind. Elections and others that are made of a
 // mutex have its name, unless they set another.
-func TypeOf(k Kind) string { return types[k] }
-
-var types = map[Kind]string{KindLock: layout.Mutex, KindRead: layout.RWMutex, KindWrite: layout.RWMutex, KindPermit: layout.Semaphore}
+func TypeOf(k Kind) string { return k.rules().of }
 
 // list reads, in order, the entries whose names keep returns. Where sequence numbers no longer tell the order,
 // it asks for creation zxids. It notes them in known, if that is not nil, so that each is asked for once.
@@ -97,7 +95,7 @@ func (q *Queue) list(ctx context.Context, e *zkconn.Epoch, keep func([]string) (
 		return nil, nil
 	}
 	if found := layout.Typed(names); err == nil && found != "" {
-		err = layout.Refuse(cmp.Or(q.Type, types[q.Kind]), found)
+		err = layout.Refuse(cmp.Or(q.Type, TypeOf(q.Kind)), found)
 	}
 	if err == nil && q.Refuse != nil {
 		err = q.Refuse(names)

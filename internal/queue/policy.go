@@ -23,16 +23,12 @@ func (q *Queue) blockers(ahead []Entry, self Entry) []Entry {
 	return PolicyFor(self.Kind, 1)(ahead, self)
 }
 
-// PolicyFor returns the rule by which an entry of this kind is granted. Only the rule of
-// permits uses the capacity. An unknown kind queues like a lock, which is the strictest rule.
+// PolicyFor returns the rule by which an entry of this kind is granted. Only the rule of permits uses the capacity.
 func PolicyFor(kind Kind, capacity int64) Policy {
-	switch kind {
-	case KindRead:
-		return ReaderPolicy
-	case KindPermit:
+	if kind == KindPermit {
 		return WeightedPolicy(capacity)
 	}
-	return ExclusivePolicy
+	return kind.rules().policy
 }
 
 // ExclusivePolicy waits for the last entry ahead if that asks to be alone: all others must leave, too, and among

@@ -93,7 +93,7 @@ func TestEveryKindHasItsRule(t *testing.T) {
 	require.Empty(t, PolicyFor(KindRead, 0)(ahead, self))
 	require.Equal(t, []string{"read-1"}, namesOf(PolicyFor(KindLock, 0)(ahead, self)))
 	require.Equal(t, []string{"read-1"}, namesOf(PolicyFor(KindWrite, 0)(ahead, self)))
-	require.Equal(t, []string{"read-1"}, namesOf(PolicyFor("unheard of", 0)(ahead, self)))
+	require.PanicsWithValue(t, `zksync: no kind of entries is called "unheard of"`, func() { PolicyFor("unheard of", 0) })
 	require.Equal(t, []string{"permit-0"}, namesOf(PolicyFor(KindPermit, 1)(ahead, ofPermits(1))))
 	require.Empty(t, PolicyFor(KindPermit, 2)(ahead, ofPermits(1)))
 }

@@ -68,23 +68,25 @@ func New(q Queue) *Queue {
 //   - Session loss, or entry deleted by others: queues again, at the tail. If that happens after the
 //     grant, lost is called instead, once. It must not block. From then on the ticket must not be used.
 //   - Errors: that of ctx, or one that another attempt would not change. No ticket is held then.
-//   - Requests: 1 if the queue is empty; 3 behind one entry, 4 behind several, 3 in a crowd, and 0 after the departure.
+//   - Requests: 1 if the queue is empty; 3 behind one entry, 4 behind several, 3 in a crowd, and 0 after the departure. The first
+//     entry of a session at a path also looks at it ([node.Looks.Below]), and a directory that is missing is made.
 func (q *Queue) Obtain(ctx context.Context, lost func(*Ticket)) (*Ticket, error) {
 	return q.ObtainFrom(ctx, lost, nil)
 }
 
-// ObtainFrom is Obtain for a caller that has a ticket already. It gives old, which may be nil,
-// up: in the transaction that makes the new entry, if old is of the same session and there is
-// no Config, else before it. The caller must not use old afterwards, not even after an error.
+// ObtainFrom is Obtain for a caller that may have a ticket already. It gives up old, if there is one: in the
+// transaction that makes the new entry, if old is of the same session and there is no Config, else
+// before it. The caller must not use old afterwards, not even after an error.
 func (q *Queue) ObtainFrom(ctx context.Context, lost func(*Ticket), old *Ticket) (*Ticket, error) {
 	// After one loss it tries again at once. A second loss may be one of many, so there is a pause after it.
-	t, err := q.acquire(ctx, lost, node.Pace{Free: 1}, func(e *zkconn.Epoch) (*Ticket, error) {
+	t, err := q.attempts(ctx, lost, node.Pace{Free: 1}, func(e *zkconn.Epoch) (*Ticket, error) {
 		if old != nil && (old.Epoch != e || q.Config != nil) {
 			old.Leave(0)
 			old = nil
 		}
 		t, err := q.enter(ctx, e, old)
 		old = nil
+		// An entry that was alone in the directory is granted: nothing is in doubt.
 		if err == nil && t.inDoubt {
 			if q.Waits != nil {
 				q.Waits(t.Entry)
@@ -102,7 +104,7 @@ func (q *Queue) ObtainFrom(ctx context.Context, lost func(*Ticket), old *Ticket)
 	return t, nil
 }
 
-// acquire makes attempts, each in the present session, until one of them ends
+// attempts makes attempts, each in the present session, until one of them ends
 // with a ticket that can be held, or with an error that another attempt would not
 // change. It gives up a ticket that an attempt returned together with an error.
 //
@@ -111,7 +113,7 @@ func (q *Queue) ObtainFrom(ctx context.Context, lost func(*Ticket), old *Ticket)
 // cannot do so before the lease clock says so. A ticket that knew that it was the next has asked
 // for that proof while it waited. So the proof is there, and no request is needed between the
 // release and the grant. If the ticket became the next only a moment ago, the answer is on its way.
-func (q *Queue) acquire(ctx context.Context, lost func(*Ticket), pace node.Pace, attempt func(*zkconn.Epoch) (*Ticket, error)) (*Ticket, error) {
+func (q *Queue) attempts(ctx context.Context, lost func(*Ticket), pace node.Pace, attempt func(*zkconn.Epoch) (*Ticket, error)) (*Ticket, error) {
 	for {
 		e, err := q.Client.Epoch(ctx)
 		if err != nil {

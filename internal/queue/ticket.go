@@ -79,9 +79,9 @@ const (
 // outcome is what an Ending does. In any case the ticket lets go of the proof, of the watch for its loss, and of the node by
 // which its holder is asked to give it up.
 type outcome struct {
-	node  bool // is removed; if it is said to be gone, too: a node that is there must not stay, held by nobody
-	mark  bool // is removed; else the next grant waits: see mark.go
-	loss  bool // is reported to its holder
+	node  bool // the node is removed, also if it is said to be gone: a node that is there must not stay, held by nobody
+	mark  bool // the mark is removed; else the next grant waits: see mark.go
+	loss  bool // the holder is told of a loss
 	later bool // nothing happens yet: the removal may be our own. If the node was not replaced, it is looked at again
 }
 

@@ -14,7 +14,7 @@ import (
 // makes no node behind which others would queue. The Sync comes first, so that the answer is as new as the
 // leader's: a lock that was released before the call, by anybody, is found free. lost is as in [Queue.Obtain].
 func (q *Queue) Try(ctx context.Context, lost func(*Ticket)) (*Ticket, error) {
-	t, err := q.acquire(ctx, lost, node.Pace{}, func(e *zkconn.Epoch) (*Ticket, error) { return q.tryIn(ctx, e) })
+	t, err := q.attempts(ctx, lost, node.Pace{}, func(e *zkconn.Epoch) (*Ticket, error) { return q.tryIn(ctx, e) })
 	switch {
 	case errors.Is(err, errs.ErrNotAcquired), errors.Is(err, ErrTooBig):
 		return nil, errs.ErrNotAcquired

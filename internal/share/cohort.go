@@ -100,8 +100,8 @@ func (c *Cohort) Finish(err error) bool {
 }
 
 // Acquire waits for the lease, through disconnects and lost sessions, until ctx
-// ends, the session is closed, or another attempt would not help. side.acquire has what all ways to lock share: the
-// checks, the tracer, and the wait for holds of this process that were lost. await has the cohort's own.
+// ends, the session is closed, or another attempt would not help. side.acquire has what all ways to lock share; await is the
+// cohort's own part of it.
 func (c *Cohort) Acquire(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 	return c.side.acquire(ctx, dropIn, c.await)
 }
@@ -128,11 +128,11 @@ func (c *Cohort) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 		c.mu.Unlock()
 		if !c.side.at.Session.Within(run) {
 			c.mu.Lock()
-			c.acquired(nil, errs.ErrClosed)
+			c.acquisitionEnded(nil, errs.ErrClosed)
 			c.mu.Unlock()
 		}
 	} else {
-		c.advance()
+		c.advance(nil)
 		c.mu.Unlock()
 	}
 	return w.wait(c.withdraw)
@@ -157,46 +157,41 @@ func (c *Cohort) withdraw(w *waiter) (cancelled *acquisition) {
 	return nil
 }
 
-// advance begins an acquisition for the goroutines that wait, if nobody does anything for them yet. In
-// the other states it does nothing: whatever ends such a state calls advance, or grants to the first
-// of them itself. mu is held.
-func (c *Cohort) advance() {
-	if c.waiters.len() > 0 && c.state == idle {
-		c.spawn(nil)
-	}
-}
-
-// spawn begins an acquisition in a goroutine of its own, and gives old up in the same request. The
-// acquisition is one call of queue.Queue.ObtainFrom (newAcquisition), and ends in acquired. mu is held.
-func (c *Cohort) spawn(old *queue.Ticket) {
-	if c.side.at.Session.Spawn(c.begin(old)) {
+// advance begins an acquisition for the goroutines that wait, in a goroutine of its own, if nobody does anything for them
+// yet: the state is idle, or it is held with the ticket old, which the acquisition gives up in the same request. In the other
+// states it does nothing: whatever ends such a state calls advance, or grants to the first of them itself. mu is held.
+func (c *Cohort) advance(old *queue.Ticket) {
+	if c.waiters.len() == 0 || c.state != idle && old == nil {
 		return
 	}
-	if old != nil {
-		old.Leave(0)
+	if !c.side.at.Session.Spawn(c.begin(old)) {
+		if old != nil {
+			old.Leave(0)
+		}
+		c.acquisitionEnded(nil, errs.ErrClosed)
 	}
-	c.acquired(nil, errs.ErrClosed)
 }
 
-// begin makes an acquisition and the state acquiring. run carries the acquisition out. mu is held.
+// begin makes an acquisition and the state acquiring. run carries the acquisition out: it is one call of
+// queue.Queue.ObtainFrom, and ends in acquisitionEnded. mu is held.
 func (c *Cohort) begin(old *queue.Ticket) (run func()) {
 	var a *acquisition
-	a, run = c.side.newAcquisition(old, c.onLoss, func(p *queue.Ticket, err error) *queue.Ticket {
+	a, run = c.side.newAcquisition(old, c.ticketLost, func(p *queue.Ticket, err error) *queue.Ticket {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.acquisition != a {
 			return p // cancelled by withdraw; the ticket may have been granted at the same time
 		}
-		c.acquired(p, err)
+		c.acquisitionEnded(p, err)
 		return nil
 	})
 	c.become(acquiring, a, nil, nil)
 	return run
 }
 
-// acquired ends the acquisition under way, with a ticket
-// for the first who waits or an error for all. mu is held.
-func (c *Cohort) acquired(p *queue.Ticket, err error) {
+// acquisitionEnded is called with a ticket for the first who
+// waits, or an error for all. mu is held.
+func (c *Cohort) acquisitionEnded(p *queue.Ticket, err error) {
 	if err == nil {
 		now := time.Now()
 		c.grantFirst(&grant{c: c, ticket: p, since: now}, now)
@@ -213,15 +208,15 @@ func (c *Cohort) grantFirst(g *grant, now time.Time) {
 		// already, so a lease that is granted now might never be told. If the ticket is not over
 		// here, the loss has yet to look for the holder, which needs mu, and will find the new one.
 		c.become(idle, nil, nil, nil)
-		c.advance()
+		c.advance(nil)
 		return
 	}
 	for w := c.waiters.next(); w != nil; w = c.waiters.next() {
-		granted := c.grantTo(w.lease, g, now)
-		w.answer(granted, errs.ErrClosed)
-		if granted {
+		if c.grantTo(w.lease, g, now) {
+			w.granted()
 			return
 		}
+		w.failed(errs.ErrClosed)
 	}
 	c.become(idle, nil, nil, nil) // nobody took it: the session is closing
 	g.ticket.Leave(0)
@@ -252,20 +247,20 @@ func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 	// The lease ended while its ticket was being replaced, or after its loss: there is no ticket to pass on.
 	case c.state != held:
 		c.become(idle, nil, nil, nil)
-		c.advance()
+		c.advance(nil)
 	case outlived(l):
 		c.become(runsOn, nil, nil, c.hold)
 		unwanted = g.ticket
 	case overran && c.side.q.Delay > 0: // nobody of this process is granted before the delay either
 		c.become(idle, nil, nil, nil)
-		c.advance()
+		c.advance(nil)
 		unwanted = g.ticket
 	case c.waiters.len() > 0 && c.grant.mayPass(now):
 		g.passes++ // each token must be greater than the one before
 		c.grantFirst(g, now)
 	case c.waiters.len() > 0:
 		removed = g.ticket.Retire() // its removal, which is part of that request, may be told before the answer: it is no loss
-		c.spawn(g.ticket)
+		c.advance(g.ticket)
 	case !overran && g.linger(now):
 	default:
 		c.become(idle, nil, nil, nil)
@@ -307,9 +302,9 @@ func (g *grant) mayPass(now time.Time) bool {
 		now.Sub(g.since) < settings.HandoverIn && g.ticket.Epoch.ValidAt(now) && !g.ticket.Over()
 }
 
-// onLoss is called when the session of p has ended, or its
+// ticketLost is called when the session of p has ended, or its
 // node was removed. The ticket has been given up before.
-func (c *Cohort) onLoss(p *queue.Ticket) {
+func (c *Cohort) ticketLost(p *queue.Ticket) {
 	// The holder is told first: everything below might delay that. (Before this call the node was
 	// given to the reaper, which does not block.) It is told also while the ticket is being replaced.
 	if l := c.Current(); l != nil && l.Ticket() == p {
@@ -323,7 +318,7 @@ func (c *Cohort) onLoss(p *queue.Ticket) {
 		} else {
 			c.become(idle, nil, nil, nil)
 		}
-		c.advance()
+		c.advance(nil)
 	}
 }
 
@@ -337,11 +332,11 @@ func (c *Cohort) UnlockLost(l *lease.Lease) {
 	if c.hold != l {
 		return
 	}
-	if c.state == held { // whoever ended the lease has not come to Release or onLoss yet
+	if c.state == held { // whoever ended the lease has not come to Release or ticketLost yet
 		c.grant.ticket.End(queue.Overrun, 0)
 	}
 	c.become(idle, nil, nil, nil)
-	c.advance()
+	c.advance(nil)
 }
 
 // Current is the lease of the present hold in this process; nil if there is none.

@@ -143,30 +143,33 @@ func (r *Readers) newBatch() *batch {
 
 // begin begins the acquisition of a ticket for b. mu is held.
 func (r *Readers) begin(b *batch) {
-	a, run := r.newAcquisition(nil, r.onLoss, func(p *queue.Ticket, err error) *queue.Ticket { return r.ended(b, p, err) })
+	a, run := r.newAcquisition(nil, r.ticketLost, func(p *queue.Ticket, err error) *queue.Ticket { return r.acquisitionEnded(b, p, err) })
 	b.acquisition = a
 	if !r.at.Session.Spawn(run) {
 		r.end(b, errs.ErrClosed)
 	}
 }
 
-// ended ends b's acquisition. It returns the ticket if nobody wants it any more.
-func (r *Readers) ended(b *batch, p *queue.Ticket, err error) (unwanted *queue.Ticket) {
+// acquisitionEnded returns the ticket if nobody wants it any more.
+func (r *Readers) acquisitionEnded(b *batch, p *queue.Ticket, err error) (unwanted *queue.Ticket) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case err != nil || b.waiters.len() == 0:
 		r.end(b, err)
 		return p
-	case p.Over(): // lost since it was granted; onLoss found no batch of it then, so it is dealt with here
+	case p.Over(): // lost since it was granted; ticketLost found no batch of it then, so it is dealt with here
 		r.begin(b)
 		return nil
 	}
 	now := time.Now()
 	r.hold(b, p, 0, now)
 	for w := b.waiters.next(); w != nil; w = b.waiters.next() {
-		_, err := r.join(b, w.lease, now)
-		w.answer(err == nil, err)
+		if _, err := r.join(b, w.lease, now); err != nil {
+			w.failed(err)
+		} else {
+			w.granted()
+		}
 	}
 	return r.unheld(b)
 }
@@ -218,7 +221,7 @@ func (r *Readers) attempt(ctx context.Context, dropIn bool) (*lease.Lease, error
 		return r.join(b, l, now)
 	}
 	r.mu.Unlock()
-	p, err := r.ticket(ctx, r.q.Try, r.onLoss)
+	p, err := r.ticket(ctx, r.q.Try, r.ticketLost)
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +244,7 @@ func (r *Readers) share(l *lease.Lease, p *queue.Ticket, seq uint32) (*lease.Lea
 		unwanted.Leave(0)
 		return nil, err
 	}
-	p.OnLoss(r.onLoss) // if the ticket has been lost by now, this call tells the lease
+	p.OnLoss(r.ticketLost) // if the ticket has been lost by now, this call tells the lease
 	return l, nil
 }
 
@@ -266,8 +269,8 @@ func (r *Readers) Release(l *lease.Lease, grace time.Duration) {
 // do: whatever ended the lease takes it out of its batch.
 func (r *Readers) UnlockLost(l *lease.Lease) { r.dropIns.remove(r.q.Kind, l) }
 
-// onLoss is called when the ticket of a batch is lost.
-func (r *Readers) onLoss(p *queue.Ticket) {
+// ticketLost is called when the ticket of a batch is lost.
+func (r *Readers) ticketLost(p *queue.Ticket) {
 	r.mu.Lock()
 	b := r.granted[p]
 	if b != nil {

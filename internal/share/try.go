@@ -31,16 +31,16 @@ func (c *Cohort) attempt(ctx context.Context, dropIn bool) (*lease.Lease, error)
 // lookOnce gets a ticket with try, which is Queue.Try, for l. After a
 // failure the goroutines that came meanwhile begin an acquisition of their own.
 func (c *Cohort) lookOnce(ctx context.Context, l *lease.Lease, try getting) (*lease.Lease, error) {
-	p, err := c.side.ticket(ctx, try, c.onLoss)
+	p, err := c.side.ticket(ctx, try, c.ticketLost)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
 		c.become(idle, nil, nil, nil)
-		c.advance()
+		c.advance(nil)
 		return nil, err
 	}
 	granted := c.grantNow(l, &grant{c: c, ticket: p, since: time.Now()})
-	c.advance() // if it was granted, nothing
+	c.advance(nil) // if it was granted, nothing
 	return c.side.tried(l, granted)
 }
 

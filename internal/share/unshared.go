@@ -29,18 +29,20 @@ func (g *Unshared) Queue() *queue.Queue { return g.q }
 
 // Get acquires a lease with a ticket from get, which is Queue.Obtain or Queue.Try, or is made of them.
 func (g *Unshared) Get(ctx context.Context, dropIn bool, get func(context.Context, func(*queue.Ticket)) (*queue.Ticket, error)) (*lease.Lease, error) {
-	return g.checked(ctx, func(ctx context.Context) (*lease.Lease, error) {
-		p, err := g.ticket(ctx, get, nil)
-		if err != nil {
-			return nil, err
-		}
-		return g.take(lease.New(ctx, g, g.at, dropIn), p)
-	})
+	ctx, end := lease.Trace(ctx, g.at, g.q.Kind)
+	if err := g.refusal(ctx); err != nil {
+		return end(nil, err)
+	}
+	p, err := g.ticket(ctx, get, nil)
+	if err != nil {
+		return end(nil, err)
+	}
+	return end(g.take(lease.New(ctx, g, g.at, dropIn), p))
 }
 
-// Claimed is the lease on a node that a transaction of the caller's has made in the session e: see [queue.Queue.Claimed].
-func (g *Unshared) Claimed(ctx context.Context, e *zkconn.Epoch, name string, czxid int64) (*lease.Lease, error) {
-	p, err := g.q.Claimed(ctx, e, name, czxid)
+// LeaseOf is the lease on a node that a transaction of the caller's has made in the session e: see [queue.Queue.TicketOf].
+func (g *Unshared) LeaseOf(ctx context.Context, e *zkconn.Epoch, name string, czxid int64) (*lease.Lease, error) {
+	p, err := g.q.TicketOf(ctx, e, name, czxid)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +71,7 @@ func (g *Unshared) Replace(l *lease.Lease, p *queue.Ticket) (*lease.Lease, error
 		p.Leave(0)
 		return nil, l.Err()
 	}
-	return g.take(lease.New(l.Lifetime(), g, g.at, l.DropIn()).Continue(l), p)
+	return g.take(lease.New(l.UnwatchedContext(), g, g.at, l.DropIn()).Continue(l), p)
 }
 
 // Ended implements Grantor.

@@ -23,7 +23,7 @@ func TestTheSessionKeepsNoLeaseThatEndedAtItsGrant(t *testing.T) {
 	for range 2000 {
 		l, err := g.Get(context.Background(), false, g.q.Obtain)
 		require.NoError(t, err)
-		<-l.Lifetime().Done()
+		<-l.UnwatchedContext().Done()
 		all = append(all, weak.Make(l))
 	}
 	require.Eventually(t, func() bool {

@@ -10,92 +10,8 @@ import (
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
-	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/wording"
 )
-
-// side is one way to lock an object, with what every way needs. A mutex and a semaphore have one
-// side; a read-write lock has two: that of the readers and that of the writers. It has no exported
-// method, because zksync.Mutex, which is defined as a Cohort, would have that method, too.
-type side struct {
-	at      *session.Access
-	q       *queue.Queue
-	dropIns *dropIns // nil except for a read-write lock
-}
-
-// checked calls get, and tells the tracer. If the constructor was misused, or the
-// session or ctx has ended, it returns that error instead, and nothing is created.
-func (s *side) checked(ctx context.Context, get func(context.Context) (*lease.Lease, error)) (*lease.Lease, error) {
-	return lease.Traced(ctx, s.at, s.q.Kind, func(ctx context.Context) (*lease.Lease, error) {
-		if err := s.at.Misuse(); err != nil {
-			return nil, err
-		}
-		if s.at.Session.Closing() { // else a Try could be refused by a hold whose Unlock is still to come
-			return nil, errs.ErrClosed
-		}
-		if ctx.Err() != nil {
-			return nil, errs.OfContext(ctx)
-		}
-		return get(ctx)
-	})
-}
-
-// getting is a function that gets a ticket: Queue.Obtain or Queue.Try, or one
-// that is made of them. lost is called when a ticket that it returned is lost.
-type getting func(ctx context.Context, lost func(*queue.Ticket)) (*queue.Ticket, error)
-
-// ticket gets a ticket in this goroutine. Close of the session ends the attempt, and waits until it has ended.
-func (s *side) ticket(ctx context.Context, get getting, lost func(*queue.Ticket)) (p *queue.Ticket, err error) {
-	err = errs.ErrClosed
-	var failure error
-	s.at.Session.Within(func() {
-		ctx, cancel := s.at.Session.Bounded(ctx)
-		defer cancel()
-		p, err = get(ctx, lost)
-		failure = errs.LastOf(ctx)
-	})
-	switch {
-	case err == nil:
-	case s.at.Session.Closing():
-		err = errs.ErrClosed
-	case ctx.Err() != nil && failure == nil:
-		err = errs.After(err, s.at.Session.LastFailure(context.Background()))
-	}
-	return p, err
-}
-
-// afterEnd is Ended of all sides. A hold that has not been released leaves the dropIns at its Unlock. Close of the session
-// releases a hold with the session, and the mark of the hold, which would outlive the session, by itself.
-func (s *side) afterEnd(l *lease.Lease, err error) {
-	if err != errs.ErrReleased {
-		return
-	}
-	s.dropIns.remove(s.q.Kind, l)
-	if s.at.Session.Closing() {
-		l.Ticket().Unmark()
-	}
-}
-
-// reason is err, or ErrClosed once the session is closing.
-func (s *side) reason(err error) error {
-	if s.at.Session.Closing() {
-		return errs.ErrClosed
-	}
-	return err
-}
-
-// give gives the ticket p to l, which is new. It reports false, and does nothing, once the session is closing. The
-// lock of l's grantor is held, under which Close looks for leases: see session.Session.Remember. Others wait for that
-// lock, so l is made before.
-func (s *side) give(l *lease.Lease, p *queue.Ticket, seq uint32, now time.Time) bool {
-	if s.at.Session.Closing() {
-		return false
-	}
-	l.Grant(p, seq, now)
-	s.dropIns.add(s.q.Kind, l)
-	l.BoundBy(s.at.Settings.MaxHold)
-	return true
-}
 
 // waiter is one goroutine that waits for a lease.
 type waiter struct {
@@ -115,11 +31,12 @@ func newWaiter(ctx context.Context, l *lease.Lease) *waiter {
 	return &waiter{ctx: ctx, lease: l, ready: make(chan struct{})}
 }
 
-// answer tells w that its lease was granted, or else that it fails with err.
-func (w *waiter) answer(granted bool, err error) {
-	if !granted {
-		w.lease, w.err = nil, err
-	}
+// granted tells w that it has its lease.
+func (w *waiter) granted() { close(w.ready) }
+
+// failed tells w that it gets none.
+func (w *waiter) failed(err error) {
+	w.lease, w.err = nil, err
 	close(w.ready)
 }
 
@@ -153,7 +70,7 @@ func (q *line) next() *waiter {
 // fail ends all waits with err.
 func (q *line) fail(err error) {
 	for w := q.next(); w != nil; w = q.next() {
-		w.answer(false, err)
+		w.failed(err)
 	}
 }
 
@@ -187,7 +104,7 @@ func (w *waiter) wait(withdraw func(*waiter) *acquisition) (*lease.Lease, error)
 func (w *waiter) where() string {
 	switch {
 	case w.held != nil:
-		return "held by this process" + wording.ForHow(w.held.Since(), time.Now())
+		return wording.Held("this process", w.held.Since(), time.Now())
 	case w.acquisition != nil:
 		limit := node.Grace
 		if w.acquisition.ctx.Err() != nil {
@@ -208,9 +125,8 @@ type acquisition struct {
 // errNobody cancels an acquisition that nobody waits for any more.
 var errNobody = errors.New("zksync: nobody waits any more")
 
-// newAcquisition makes an acquisition, and the function run that carries it out.
-// The acquisition gives old up in the same request. At its end run calls ended
-// with the ticket or the error. ended returns the ticket if nobody wants it.
+// newAcquisition makes an acquisition, and the function run that carries it out. It gives up old, if there is one, in the same
+// request. At its end run calls ended with the ticket or the error. ended returns the ticket if nobody wants it.
 func (s *side) newAcquisition(old *queue.Ticket, lost func(*queue.Ticket), ended func(*queue.Ticket, error) *queue.Ticket) (a *acquisition, run func()) {
 	ctx, cancel := context.WithCancelCause(s.at.Session.Context())
 	ctx = errs.WithTrail(ctx)
