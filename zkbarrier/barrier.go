@@ -28,11 +28,9 @@ import (
 //
 // Each call of Await is a party of its own.
 type Barrier struct {
-	path    string
+	at      *session.Access
 	parties int
 	action  func(context.Context) error
-	at      *session.Access
-	misuse  error
 	line    *queue.Queue               // see turn
 	terms   record.Terms[barrierState] // the base node as far as known; every arrival makes the servers check it
 }
@@ -60,25 +58,22 @@ const maxParties = 2000
 // than the barrier's path.
 func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Option) *Barrier {
 	own, rest := session.Own[actionOption](opts)
-	b := &Barrier{path: path, parties: parties, at: session.NewAccess("zkbarrier", (*session.Session)(s), path, rest).Without(session.OfHolds...)}
+	b := &Barrier{parties: parties, at: session.NewAccess("zkbarrier", (*session.Session)(s), path, rest).Without(session.OfHolds...)}
 	for _, o := range own {
 		b.action = o.action
 	}
-	b.misuse = b.at.Misuse()
-	switch {
-	case b.misuse != nil:
-	case parties < 1 || parties > maxParties:
-		b.misuse = errs.Misuse("a barrier of %d parties; it can have 1 to %d", parties, maxParties)
-	default:
+	if parties < 1 || parties > maxParties {
+		b.at.Refuse(errs.Misuse("a barrier of %d parties; it can have 1 to %d", parties, maxParties))
+	}
+	if b.at.Misuse() == nil {
 		b.terms.Base, b.terms.ACL, b.terms.Type, b.terms.Keys = b.at.Full(path), b.at.ACL(), layout.Barrier, []string{"parties", "generation"}
 		b.terms.First = func() (barrierState, []string) {
 			return barrierState{Parties: parties}, []string{b.dir(0), b.open(0)}
 		}
 		b.terms.Check = b.check
 		b.line = gate.Line(b.at.Queue("/turns", queue.KindLock), b.base(), b.base())
-		b.misuse = b.fit()
+		b.at.Refuse(b.fit())
 	}
-	b.at.Refuse(b.misuse)
 	return b
 }
 
@@ -106,7 +101,7 @@ func (b *Barrier) Parties() int { return b.made().parties }
 // Waiting is the number of parties that wait, as the leader of the servers knew it at some instant of the call; 0 if
 // the barrier is broken. Like Attendance and Broken it creates nothing on the servers.
 func (b *Barrier) Waiting(ctx context.Context) (n int, err error) {
-	err = b.made().in(ctx, "waiting", func(ctx context.Context, e *zkconn.Epoch) error {
+	err = b.made().at.Run(ctx, "waiting", func(ctx context.Context, e *zkconn.Epoch) error {
 		_, parties, err := b.waiting(ctx, e)
 		n = len(parties)
 		return err
@@ -128,7 +123,7 @@ func (b *Barrier) waiting(ctx context.Context, e *zkconn.Epoch) (st barrierState
 // missing party: a party is not known before it arrives. Both lists are empty if the barrier is broken. While parties
 // come and go, the barrier may never have had exactly that state.
 func (b *Barrier) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
-	err = b.made().in(ctx, "attendance", func(ctx context.Context, e *zkconn.Epoch) error {
+	err = b.made().at.Run(ctx, "attendance", func(ctx context.Context, e *zkconn.Epoch) error {
 		arrived, missing = nil, nil
 		st, parties, err := b.waiting(ctx, e)
 		var names []string
@@ -148,7 +143,7 @@ func (b *Barrier) Attendance(ctx context.Context) (arrived, missing []zksync.Own
 
 // Broken reports whether the barrier is broken, as the leader of the servers knew it at some instant of the call.
 func (b *Barrier) Broken(ctx context.Context) (broken bool, err error) {
-	err = b.made().in(ctx, "broken", func(ctx context.Context, e *zkconn.Epoch) error {
+	err = b.made().at.Run(ctx, "broken", func(ctx context.Context, e *zkconn.Epoch) error {
 		v, _, err := b.terms.Ask(ctx, e)
 		broken = v.T.Broken
 		return err
@@ -160,15 +155,7 @@ func (b *Barrier) Broken(ctx context.Context) (broken bool, err error) {
 // first, it is unknown whether the barrier was reset.
 func (b *Barrier) Reset(ctx context.Context) error {
 	from := int64(-1)
-	return b.made().in(ctx, "reset", func(ctx context.Context, e *zkconn.Epoch) error {
+	return b.made().at.Run(ctx, "reset", func(ctx context.Context, e *zkconn.Epoch) error {
 		return b.reset(ctx, e, &from)
 	})
-}
-
-// in runs f in the present session, and again in the next one if that session ends.
-func (b *Barrier) in(ctx context.Context, op string, f func(context.Context, *zkconn.Epoch) error) error {
-	if b.misuse != nil {
-		return errs.Wrap("zkbarrier", op, b.path, b.misuse)
-	}
-	return b.at.Run(ctx, op, f)
 }

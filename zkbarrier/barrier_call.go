@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
@@ -32,7 +31,6 @@ type barrierCall struct {
 	seq   int          // the sequence number of that node
 
 	extra  bool      // the generation has enough parties without this one, which waits for the next generation
-	place  int       // in the order of arrival
 	there  gathering // the parties that this one lets leave, the members first
 	acting bool      // the action runs
 	acted  bool      // the action has run, for these members
@@ -56,15 +54,11 @@ func newBarrierCall(b *Barrier) *barrierCall {
 
 // await runs the call, in as many sessions as it takes, and returns its result.
 func (c *barrierCall) await(ctx context.Context) (index int, err error) {
-	b := c.b
 	defer c.turn.Leave()
-	if b.misuse != nil {
-		return -1, errs.Wrap("zkbarrier", "await", b.path, b.misuse)
+	if err := c.b.at.Run(ctx, "", c.run); err != nil {
+		return -1, c.b.at.Named("await", record.Saying(err, c.breach.present(c.b.parties)))
 	}
-	if err := b.at.Run(ctx, "", c.run); err != nil {
-		return -1, errs.Wrap("zkbarrier", "await", b.path, record.Saying(err, c.breach.present(b.parties)))
-	}
-	return c.index, errs.Wrap("zkbarrier", "await", b.path, c.err)
+	return c.index, c.b.at.Named("await", c.err)
 }
 
 // run is the call in one session. In a later session it finds out first what became of the node that it may have made
@@ -192,86 +186,57 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 	if st.Broken {
 		return c.settle(ctx, e, c.arrive)
 	}
-	dir := c.b.dir(st.Generation)
 	n, err := node.Make(ctx, e, node.Spec{
-		Dir: dir, ACL: c.b.at.ACL(), Flags: zk.FlagEphemeral | zk.FlagSequence,
+		Dir: c.b.dir(st.Generation), Base: c.b.base(), ACL: c.b.at.ACL(), Flags: zk.FlagEphemeral | zk.FlagSequence,
 		Name: func(uuid string) string { return node.Prefix(uuid) + "-party-" + c.attempt + "-" },
 		Data: c.b.at.Owner, KeepDuplicates: true, // a gap in the numbers is a death
 		Before: func() []any {
 			c.tries++
-			// The base node has this version only while the generation is open. Without the second check node.Make
-			// would make a missing directory again.
-			return append([]any{
-				&zk.CheckVersionRequest{Path: c.b.base(), Version: st.version},
-				&zk.CheckVersionRequest{Path: dir, Version: -1},
-			}, c.turn.Check()...)
+			// The base node has this version only while the generation is open. So if only the directory is missing, that was
+			// deleted externally, and node.Make makes it again.
+			return append([]any{&zk.CheckVersionRequest{Path: c.b.base(), Version: st.version}}, c.turn.Check()...)
 		},
 	})
 	var refused *node.Refused
 	switch {
-	case errors.As(err, &refused) && refused.Index > 1: // another party has the turn
+	case errors.As(err, &refused) && refused.Index > 0: // another party has the turn
 		c.tries-- // this request was not applied
 		c.turn.Queue()
 		return c.arrive, nil
 	case refused != nil:
 		c.turn.Refused()
-		return c.refused(ctx, e, refused)
+		return c.refused(ctx, e)
 	case err != nil:
 		return nil, err
 	}
-	return c.arrived(n)
+	return c.arrived(n), nil
 }
 
 // refused is for an arrival that the servers refused, usually because the generation has ended.
-func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch, r *node.Refused) (step, error) {
-	// An earlier request got no answer: it may have been applied, and the party may have been counted.
-	if c.tries > 1 {
-		how, now, err := c.b.outcome(ctx, e, c.st)
-		switch {
-		case err != nil:
-			return nil, err
-		case how != nil && how.Broken && !c.died:
-			// The party has not arrived. Only a party itself deletes its node from a broken generation. So if an
-			// earlier request had been applied in this session, node.Make would have found its node.
-			c.tries = 0
-		case how != nil || !c.st.isOpenIn(now):
-			return c.settle(ctx, e, c.arrive)
-		}
+func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch) (step, error) {
+	if c.tries > 1 { // an earlier request got no answer: it may have been applied, and the party may have been counted
+		return c.settle(ctx, e, c.paced(c.arrive))
 	}
 	now, err := c.b.learn(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	if r.Index == 1 && now == c.st { // the directory of an open generation was deleted externally
-		_, err := node.RepeatTransaction(ctx, e, &zk.CreateRequest{Path: c.b.dir(now.Generation), Acl: c.b.at.ACL()})
-		if err != nil && !record.Conflict(err) {
-			return nil, err
-		}
-	}
-	if c.tries <= 1 {
-		c.begin(now)
-	}
-	return c.arrive, c.pace.Rest(ctx, e)
+	c.begin(now)
+	return c.paced(c.arrive), err
 }
 
 // arrived decides whether all parties are there, by the Stat of the directory at the moment of the arrival.
-func (c *barrierCall) arrived(n *node.Node) (step, error) {
-	a, ok := parseArrival(n.Name)
-	if !ok {
-		return nil, fmt.Errorf("the servers made node %q, which is not what was asked for", n.Name)
-	}
+func (c *barrierCall) arrived(n *node.Node) step {
+	a, _ := parseArrival(n.Name)
 	c.node, c.seq, c.extra = n, a.seq, false
 	switch {
 	case n.Dir == nil: // the answer did not say how many parties are there
-		return c.look, nil
+		return c.look
 	case n.Dir.NumChildren == 1: // the party is alone, so its own node is the whole list
 		return c.orWait(c.decide(gather([]string{n.Name}, n.Dir)))
 	case int(n.Dir.NumChildren) >= c.b.parties:
-		return c.look, nil
+		return c.look
 	case int(n.Dir.NumChildren) != a.seq+1:
-		return c.breakBecause(breach{Why: Died}), nil // the node's number counts all that came before it, so one of them is gone
+		return c.breakBecause(breach{Why: Died}) // the node's number counts all that came before it, so one of them is gone
 	}
-	return c.wait, nil
+	return c.wait
 }
 
 // look decides by the list of the parties that are there.
@@ -280,15 +245,15 @@ func (c *barrierCall) look(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.orWait(c.decide(g))
+	return c.orWait(c.decide(g)), nil
 }
 
 // orWait is next, or wait if there is none.
-func (c *barrierCall) orWait(next step) (step, error) {
+func (c *barrierCall) orWait(next step) step {
 	if next == nil {
-		next = c.wait
+		return c.wait
 	}
-	return next, nil
+	return next
 }
 
 // decide returns the next step when the parties in g are there; nil means to wait. The last party to arrive lets all leave.
@@ -305,9 +270,9 @@ func (c *barrierCall) decide(g gathering) step {
 		c.there = g
 		return c.release
 	}
-	c.place = g.place(c.attempt)
-	c.extra = c.place >= n
-	if c.place != n-1 {
+	place := g.place(c.attempt)
+	c.extra = place >= n
+	if place != n-1 {
 		return nil
 	}
 	c.there = g
@@ -322,7 +287,7 @@ func (c *barrierCall) release(ctx context.Context, e *zkconn.Epoch) (step, error
 	refused, err := c.b.release(ctx, e, c.st, c.there)
 	switch {
 	case err == nil:
-		return c.pass(c.place)
+		return c.finish(0, nil)
 	case !record.Conflict(err):
 		return nil, err
 	case refused == c.b.open(c.st.Generation):
@@ -556,32 +521,26 @@ const leaveLimit = 40 * time.Millisecond
 // leave has the party leave, on a copy of the call, until that is done or the session ends. With a cause the party breaks
 // the generation. leave returns the index of the party if all had arrived after all, and -1 otherwise.
 func (c *barrierCall) leave(e *zkconn.Epoch, why Cause) int {
-	index, at := make(chan int, 1), c.b.at
-	gone := *c
-	gone.turn = c.b.turn()     // the call's own turn stays with the call
-	begun := at.Spawn(func() { // not if the session is being closed: then the node goes with it
-		ctx, cancel := at.Bounded(context.Background())
+	gone, index, left := *c, -1, make(chan struct{})
+	gone.turn = c.b.turn()    // the call's own turn stays with the call
+	if !c.b.at.Spawn(func() { // not if the session is being closed: then the node goes with it
+		defer close(left)
+		ctx, cancel := c.b.at.Bounded(context.Background())
 		defer cancel()
-		if i := gone.breakFor(ctx, e, why); i >= 0 {
-			index <- i
-			return
+		if index = gone.breakFor(ctx, e, why); index < 0 {
+			gone.clear(ctx, e)
 		}
-		gone.clear(ctx, e)
-		index <- -1
-	})
-	if !begun || !e.Linked() {
+	}) {
 		return -1
 	}
-	limit := time.NewTimer(leaveLimit)
-	defer limit.Stop()
+	node.Settle(e, left, leaveLimit)
 	select {
-	case i := <-index:
+	case <-left:
 		c.breach = gone.breach
-		return i
-	case <-limit.C:
-	case <-e.Over():
+		return index
+	default:
+		return -1
 	}
-	return -1
 }
 
 // breakFor breaks the generation of a party that leaves, unless it has ended. It returns the party's index if all had
@@ -602,13 +561,12 @@ func (c *barrierCall) breakFor(ctx context.Context, e *zkconn.Epoch, why Cause) 
 	if c.extra {
 		return -1 // it delays no other party
 	}
-	mine := *c
-	next, err := mine.breakUp(ctx, e)
-	for next != nil && err == nil && mine.tries > 0 { // tries is 0 when the party would begin to arrive again
+	next, err := c.breakUp(ctx, e)
+	for next != nil && err == nil && c.tries > 0 { // tries is 0 when the party would begin to arrive again
 		next, err = next(ctx, e)
 	}
-	if next == nil && err == nil && mine.err == nil {
-		return mine.index
+	if next == nil && err == nil && c.err == nil {
+		return c.index
 	}
 	return -1
 }

@@ -50,7 +50,7 @@ type barrierRecord struct {
 // remembered is the number of latest generations whose records are kept.
 const remembered = 32
 
-func (b *Barrier) base() string { return b.at.Full(b.path) }
+func (b *Barrier) base() string { return b.at.Full(b.at.Path) }
 
 func (b *Barrier) child(name string, generation int64) string {
 	return fmt.Sprintf("%s/%s-%d", b.base(), name, generation)

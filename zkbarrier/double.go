@@ -25,12 +25,10 @@ import (
 //
 // More than n parties may come. A party that finds a round full or open waits for the next one.
 type DoubleBarrier struct {
-	path   string
-	n      int
-	at     *session.Access
-	misuse error
-	terms  record.Terms[doubleTerms]
-	line   *queue.Queue // see turn
+	at    *session.Access
+	n     int
+	terms record.Terms[doubleTerms]
+	line  *queue.Queue // see turn
 
 	mu      sync.Mutex
 	busy    bool         // a call is under way; only that call uses the fields below, without mu
@@ -64,18 +62,16 @@ type participant struct {
 // NewDoubleBarrier names a double barrier of n parties by a path of its own, which its first use creates. The first
 // process that uses it stores n there; all others must give the same n.
 func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Option) *DoubleBarrier {
-	b := &DoubleBarrier{path: path, n: n, at: session.NewAccess("zkbarrier", (*session.Session)(s), path, opts).Without(session.OfHolds...)}
-	b.misuse = b.at.Misuse()
-	if b.misuse == nil && n < 1 {
-		b.misuse = errs.Misuse("a double barrier of %d parties; it needs one at least", n)
+	b := &DoubleBarrier{n: n, at: session.NewAccess("zkbarrier", (*session.Session)(s), path, opts).Without(session.OfHolds...)}
+	if n < 1 {
+		b.at.Refuse(errs.Misuse("a double barrier of %d parties; it needs one at least", n))
 	}
-	if b.misuse == nil {
+	if b.at.Misuse() == nil {
 		b.terms.Base, b.terms.ACL, b.terms.Type, b.terms.Keys = b.base(), b.at.ACL(), layout.DoubleBarrier, []string{"parties"}
 		b.terms.First = func() (doubleTerms, []string) { return doubleTerms{n}, []string{b.parties(), b.gathering()} }
 		b.terms.Check = b.check
 		b.line = gate.Line(b.at.Queue("/turns", queue.KindLock), b.base(), b.base())
 	}
-	b.at.Refuse(b.misuse)
 	return b
 }
 
@@ -95,7 +91,7 @@ func (b *DoubleBarrier) made() *DoubleBarrier {
 // one of the n.
 func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	if _, err := b.made().begin(false); err != nil {
-		return errs.Wrap("zkbarrier", "enter", b.path, err)
+		return b.at.Named("enter", err)
 	}
 	// enter removes the node of an Enter that failed before it makes a new one.
 	s := &participant{node: b.leftover.node, epoch: b.leftover.epoch, leftover: true}
@@ -114,7 +110,7 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 		b.leftover, s = *s, nil
 	}
 	b.end(s)
-	return errs.Wrap("zkbarrier", "enter", b.path, err)
+	return b.at.Named("enter", err)
 }
 
 // Leave returns when all parties of the round have left or died. Whatever it returns, this party leaves: ctx bounds only
@@ -125,7 +121,7 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 func (b *DoubleBarrier) Leave(ctx context.Context) error {
 	s, err := b.made().begin(true)
 	if err != nil {
-		return errs.Wrap("zkbarrier", "leave", b.path, err)
+		return b.at.Named("leave", err)
 	}
 	there := ""
 	err = b.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
@@ -143,13 +139,13 @@ func (b *DoubleBarrier) Leave(ctx context.Context) error {
 		s = nil
 	}
 	b.end(s)
-	return errs.Wrap("zkbarrier", "leave", b.path, err)
+	return b.at.Named("leave", err)
 }
 
 // begin reserves the object for one call, and checks that the party may make this call now.
 func (b *DoubleBarrier) begin(leaving bool) (*participant, error) {
-	if b.misuse != nil {
-		return nil, b.misuse
+	if err := b.at.Misuse(); err != nil {
+		return nil, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

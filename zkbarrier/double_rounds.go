@@ -28,7 +28,7 @@ type doubleTerms struct {
 	Parties int `json:"parties"`
 }
 
-func (b *DoubleBarrier) base() string { return b.at.Full(b.path) }
+func (b *DoubleBarrier) base() string { return b.at.Full(b.at.Path) }
 
 // parties is a directory with one node for each party. It is made again for every round, so its czxid is the number of
 // the round, which the answer to every arrival has.
