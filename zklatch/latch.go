@@ -192,39 +192,21 @@ func (l *Latch) counted(ctx context.Context, e *zkconn.Epoch) (int, error) {
 // changed shows a waiter that the latch is open, and the waiter need not ask. An external removal does not change the
 // node first, so it opens nothing. node.ErrAgain means that the node of the event is gone.
 func (l *Latch) open(ctx context.Context, e *zkconn.Epoch, event string) error {
-	version := int32(0) // of the base node, as long as no program has written to it
-	for pace := (node.Pace{Free: 2}); ; {
-		_, err := node.RepeatTransaction(ctx, e,
-			// A node of the next latch has another name.
-			&zk.CheckVersionRequest{Path: l.counts() + "/" + event, Version: -1},
-			&zk.SetDataRequest{Path: l.terms.Base, Data: record.Encode(terms{l.total, true}), Version: version},
-			&zk.SetDataRequest{Path: l.closed(), Version: -1},
-			&zk.DeleteRequest{Path: l.closed(), Version: -1})
-		switch {
-		case err == nil:
-			l.learn()
-			return nil
-		case record.RefusedAt(err, 0, zk.ErrNoNode):
-			return node.ErrAgain
-		case record.RefusedAt(err, 1, zk.ErrBadVersion): // it is open, or another program has written there
-			v, err := l.terms.Read(ctx, e)
-			if err != nil {
-				return err
-			}
-			if v.T.Open {
-				l.learn()
-				return nil
-			}
-			version = v.Number
-		case record.RefusedAt(err, 2, zk.ErrNoNode):
-			return errRemoved
-		default:
-			return err
-		}
-		if err := pace.Rest(ctx, e); err != nil {
-			return err
-		}
+	_, err := node.RepeatTransaction(ctx, e,
+		// A node of the next latch has another name.
+		&zk.CheckVersionRequest{Path: l.counts() + "/" + event, Version: -1},
+		&zk.SetDataRequest{Path: l.terms.Base, Data: record.Encode(terms{l.total, true}), Version: -1},
+		&zk.SetDataRequest{Path: l.closed(), Version: -1},
+		&zk.DeleteRequest{Path: l.closed(), Version: -1})
+	switch {
+	case err == nil:
+		l.learn()
+	case record.RefusedAt(err, 0, zk.ErrNoNode):
+		return node.ErrAgain
+	case record.RefusedAt(err, 2, zk.ErrNoNode): // it is open, or the node was deleted externally
+		_, err = l.ask(ctx, e, zkconn.Deleted, nil)
 	}
+	return err
 }
 
 // isOpen is called after a look that did not find the node closed. If there is no latch yet, it creates the latch.
@@ -343,16 +325,17 @@ func (l *Latch) openIfDone(ctx context.Context, e *zkconn.Epoch) error {
 func (l *Latch) Done() <-chan struct{} {
 	l.made().mu.Lock()
 	defer l.mu.Unlock()
+	done := make(chan struct{})
 	switch {
 	case l.awaited != nil:
-	case l.opened:
-		return opened
-	case l.at.Misuse() != nil:
-		return never
-	default:
+		return l.awaited.Done()
+	case l.opened: // the path may be that of a new latch by now, which others of the session wait for
+		close(done)
+	case l.at.Misuse() == nil:
 		l.awaited = session.AwaitOf(l.at.Session, l.closed(), l.asks)
+		return l.awaited.Done()
 	}
-	return l.awaited.Done()
+	return done
 }
 
 // asks is what Done asks: what Wait does.
@@ -372,11 +355,6 @@ func (l *Latch) asks() session.Asks[struct{}] {
 		},
 	}
 }
-
-// What Done returns for a latch that is open, and for one that no call can use.
-var opened, never = make(chan struct{}), make(chan struct{})
-
-func init() { close(opened) }
 
 // isKnown reports whether this object knows that the latch is open.
 func (l *Latch) isKnown() bool {

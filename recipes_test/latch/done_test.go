@@ -39,6 +39,26 @@ func TestCallsOfDoneShareOneWaitOfTheirLatch(t *testing.T) {
 	})
 }
 
+// An object that has found its latch open sends nothing more. Its path may be that of another latch by then.
+func TestDoneOfAnOpenLatchAsksNobodyAndOpensNoLaterOne(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		ctx := context.Background()
+		s := v.Session()
+		l := zklatch.New(s, proving.LatchPath, 1)
+		require.NoError(t, l.CountDown(ctx))
+		v.Costs(0, func() { require.True(t, proving.IsClosed(l.Done())) }, "of an open latch")
+
+		v.Server.DeleteAll(proving.LatchPath)
+		later := zklatch.New(s, proving.LatchPath, 1)
+		done := later.Done()
+		v.Quiet()
+		require.True(t, proving.IsClosed(l.Done()))
+		require.False(t, proving.IsClosed(done), "the later latch has counted nothing")
+		require.NoError(t, later.CountDown(ctx))
+		require.True(t, proving.IsClosed(done))
+	})
+}
+
 // undecided are n latches at paths of their own, whose Done was called.
 func undecided(s *zksync.Session, n int) (ls []*zklatch.Latch, all []<-chan struct{}) {
 	for i := range n {
