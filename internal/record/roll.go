@@ -20,17 +20,27 @@ type Roll struct {
 	More   int
 }
 
-// Call reads the owners of the first nodes with these names in dir, many at once. It leaves out nodes that are gone.
-func Call(ctx context.Context, e *zkconn.Epoch, dir string, names []string) (r Roll, err error) {
-	paths := make([]string, min(len(names), Named))
-	for i := range paths {
-		paths[i] = dir + "/" + names[i]
+// Owners reads the owners of the nodes with these names in dir, many at once. It leaves out nodes that are gone.
+func Owners[O node.AnyOwner](ctx context.Context, e *zkconn.Epoch, dir string, names []string) (all []O, err error) {
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = dir + "/" + name
 	}
-	r.More = len(names) - len(paths)
 	err = e.GetEach(ctx, paths, func(_ int, c zkconn.Content) error {
-		r.Owners = append(r.Owners, node.Decode(c.Data).Owner)
+		all = append(all, O(node.Decode(c.Data).Owner))
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// Call is the roll of the nodes with these names in dir.
+func Call(ctx context.Context, e *zkconn.Epoch, dir string, names []string) (r Roll, err error) {
+	first := names[:min(len(names), Named)]
+	r.More = len(names) - len(first)
+	r.Owners, err = Owners[node.Owner](ctx, e, dir, first)
 	return r, err
 }
 
