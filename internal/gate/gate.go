@@ -219,11 +219,9 @@ func (p *Pass) Outcome(n int, res []zk.MultiResponse, err error) ([]zk.MultiResp
 		return nil, err
 	case p.turn == nil:
 		p.shut = true
-	case refused.Index == n:
+	default: // the entry was removed externally, or the gate made: queue again
 		p.closed = false
-		p.Leave() // the entry was removed externally
-	default:
-		p.closed = false // the gate was made externally
+		p.Leave()
 	}
 	return nil, ErrRefused
 }
