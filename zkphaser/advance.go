@@ -16,17 +16,6 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// catchUp looks at the present phase, and makes the phaser advance if no party is left to arrive. next is the state
-// if the phaser has advanced because of that, or has terminated.
-func (p *Phaser) catchUp(ctx context.Context, e *zkconn.Epoch) (next *state, err error) {
-	t, err := p.learn(ctx, e)
-	if err != nil || t.Terminated {
-		return &t, err
-	}
-	_, next, err = p.advanceIfDone(ctx, e, t.Phase)
-	return next, err
-}
-
 // advance makes the phaser advance from a phase at which no party is left to arrive. registered is the number of
 // parties that have arrived. It returns the state after the advance; nil if another process made the phaser advance
 // or terminate, registered a party first, or runs the function of WithOnAdvance.

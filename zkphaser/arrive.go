@@ -64,7 +64,7 @@ func (p *Phaser) enter(ctx context.Context, e *zkconn.Epoch, phase int) (*party,
 	name := ""
 	_, err := node.Make(ctx, e, node.Spec{
 		Dir: p.arrivals(phase), Name: func(uuid string) string { name = node.Prefix(uuid) + "-party"; return name },
-		Data: p.at.Owner, ACL: p.at.ACL(), Flags: zk.FlagEphemeral, Plain: &p.plain,
+		Data: p.at.Owner, ACL: p.at.ACL(), Flags: zk.FlagEphemeral,
 		Before: func() []any {
 			// The first node exists while the phaser is in the phase, and the second until it is about to advance.
 			// Without the second check node.Make would make the directory again.
@@ -292,7 +292,10 @@ func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leav
 	case left == 0:
 		next, err = p.advance(ctx, e, t.Phase, registered)
 	case left < 0: // no answer showed how many are left
-		next, err = p.catchUp(ctx, e)
+		now, failed := p.learn(ctx, e)
+		if next, err = &now, failed; err == nil && !now.Terminated {
+			_, next, err = p.advanceIfDone(ctx, e, now.Phase)
+		}
 	}
 	return t, next, true, err
 }

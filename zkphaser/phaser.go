@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/gate"
@@ -31,7 +30,6 @@ type Phaser struct {
 	onAdvance func(ctx context.Context, phase, registered int) bool
 	terms     record.Terms[state]
 	turns     *zksync.Mutex // the process that holds it runs onAdvance
-	plain     atomic.Bool   // see node.Spec
 	line      *queue.Queue  // see turn
 
 	mu      sync.Mutex

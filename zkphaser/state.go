@@ -90,18 +90,13 @@ func (p *Phaser) first() (state, []string) {
 	return state{Action: p.onAdvance != nil}, []string{p.open(), p.wait(0), p.arrivals(0), p.arrivals(1)}
 }
 
-// learn reads the state as the leader of the servers knows it. If the phaser is gone, the error is errRemoved, unless another
-// process has made it again meanwhile.
+// learn reads the state as the leader of the servers knows it. If the phaser is gone, the error is errRemoved.
 func (p *Phaser) learn(ctx context.Context, e *zkconn.Epoch) (state, error) {
 	v, there, err := p.terms.Ask(ctx, e)
-	if err == nil && !there {
-		if _, there, err = e.Exists(ctx, p.base()); err == nil && there {
-			return p.found(ctx, e)
-		} else if err == nil {
-			err = errRemoved
-		}
-	}
-	if err == nil {
+	switch {
+	case err == nil && !there:
+		err = errRemoved
+	case err == nil:
 		p.note(e, v.T)
 	}
 	return v.T, err
