@@ -102,21 +102,21 @@ func (b *Barrier) Parties() int { return b.made().parties }
 // the barrier is broken. Like Attendance and Broken it creates nothing on the servers.
 func (b *Barrier) Waiting(ctx context.Context) (n int, err error) {
 	err = b.made().at.Run(ctx, "waiting", func(ctx context.Context, e *zkconn.Epoch) error {
-		_, parties, err := b.waiting(ctx, e)
-		n = len(parties)
+		_, names, err := b.waiting(ctx, e)
+		n = len(names)
 		return err
 	})
 	return n, err
 }
 
-// waiting lists the parties that wait, in the order of arrival. It creates nothing on the servers.
-func (b *Barrier) waiting(ctx context.Context, e *zkconn.Epoch) (st barrierState, parties []arrival, err error) {
+// waiting lists the nodes of the parties that wait, in the order of arrival. It creates nothing on the servers.
+func (b *Barrier) waiting(ctx context.Context, e *zkconn.Epoch) (st barrierState, names []string, err error) {
 	v, _, err := b.terms.Ask(ctx, e)
 	if err != nil || v.T.Broken {
 		return v.T, nil, err
 	}
 	g, err := b.gathering(ctx, e, v.T.Generation)
-	return v.T, g.parties[:min(len(g.parties), b.parties)], err
+	return v.T, g.members(b.parties), err
 }
 
 // Attendance returns the owners of the parties that wait, in the order of arrival, and one empty owner for each
@@ -125,11 +125,7 @@ func (b *Barrier) waiting(ctx context.Context, e *zkconn.Epoch) (st barrierState
 func (b *Barrier) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
 	err = b.made().at.Run(ctx, "attendance", func(ctx context.Context, e *zkconn.Epoch) error {
 		arrived, missing = nil, nil
-		st, parties, err := b.waiting(ctx, e)
-		var names []string
-		for _, a := range parties {
-			names = append(names, a.name)
-		}
+		st, names, err := b.waiting(ctx, e)
 		if err == nil {
 			arrived, err = record.Owners[zksync.Owner](ctx, e, b.dir(st.Generation), names)
 		}

@@ -37,7 +37,8 @@ type barrierCall struct {
 
 	failure error // the error of an action that ended because the generation was broken or the session was lost
 
-	neighbor arrivedOwner // the party that this one watches
+	neighbor string       // the node of the party that this one watches
+	owner    zksync.Owner // of that node
 	breach   breach       // why this party breaks the generation, with the parties that had arrived
 
 	index int // the result of Await
@@ -178,14 +179,14 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 	if err != nil {
 		return nil, err
 	}
-	// A request for a node in an earlier generation may have been applied. Find out first what became of that one.
-	if c.tries > 0 && st.Generation != c.st.Generation {
+	if c.tries == 0 {
+		c.st = st
+	}
+	// A request for a node in an earlier generation may have been applied. Then find out first what became of that one.
+	if st.Broken || st.Generation != c.st.Generation {
 		return c.settle(ctx, e, c.arrive)
 	}
 	c.st = st
-	if st.Broken {
-		return c.settle(ctx, e, c.arrive)
-	}
 	n, err := node.Make(ctx, e, node.Spec{
 		Dir: c.b.dir(st.Generation), Base: c.b.base(), ACL: c.b.at.ACL(), Flags: zk.FlagEphemeral | zk.FlagSequence,
 		Name: func(uuid string) string { return node.Prefix(uuid) + "-party-" + c.attempt + "-" },
@@ -282,18 +283,28 @@ func (c *barrierCall) decide(g gathering) step {
 	return c.release
 }
 
-// release lets all members leave, this party among them.
+// release lets all members leave, this party among them. It deletes all nodes of the generation. The servers refuse it if one
+// of these nodes is gone, so every member was there until it left.
 func (c *barrierCall) release(ctx context.Context, e *zkconn.Epoch) (step, error) {
-	refused, err := c.b.release(ctx, e, c.st, c.there)
+	how, dir := barrierRecord{}, c.b.dir(c.st.Generation)
+	for _, m := range c.there.parties[:c.b.parties] {
+		how.Passed = append(how.Passed, m.attempt)
+	}
+	var all []any
+	for _, a := range c.there.all {
+		all = append(all, &zk.DeleteRequest{Path: dir + "/" + a.name, Version: -1})
+	}
+	if len(c.there.names) == len(c.there.all) { // otherwise another program has made a node there
+		all = append(all, &zk.DeleteRequest{Path: dir, Version: -1})
+	}
+	err := c.b.end(ctx, e, c.st, c.st.next(), how, all...)
 	switch {
 	case err == nil:
 		return c.finish(0, nil)
-	case !record.Conflict(err):
-		return nil, err
-	case refused == c.b.open(c.st.Generation):
-		return c.closed(ctx, e)
+	case record.Conflict(err):
+		return c.settle(ctx, e, c.look) // another party has come, or one has gone
 	}
-	return c.settle(ctx, e, c.look) // another party has come, or one has gone
+	return nil, err
 }
 
 // nodeGone is for a party whose node is gone: with its session, with the generation, or because it was removed
@@ -323,9 +334,9 @@ func (c *barrierCall) breakBecause(why breach) step {
 	}
 }
 
-// breakUp breaks the generation, unless the generation has ended.
+// breakUp breaks the generation, unless the generation has ended: then the servers refuse it.
 func (c *barrierCall) breakUp(ctx context.Context, e *zkconn.Epoch) (step, error) {
-	err := c.b.breakUp(ctx, e, c.st, c.breach)
+	err := c.b.end(ctx, e, c.st, c.st.broken(), barrierRecord{Broken: true, breach: c.breach})
 	switch {
 	case err == nil:
 		return c.fail(c.breach)
@@ -334,9 +345,6 @@ func (c *barrierCall) breakUp(ctx context.Context, e *zkconn.Epoch) (step, error
 	}
 	return c.settle(ctx, e, c.paced(c.breakUp)) // with the version that the base node has then
 }
-
-// forever is the quiet time of a listener that only events wake.
-const forever = time.Duration(math.MaxInt64)
 
 // wait waits for the end of the generation. One request sets the watches of the party's own node and of the node open.
 //
@@ -353,7 +361,7 @@ func (c *barrierCall) wait(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	dir := c.b.dir(c.st.Generation)
 	news := record.Hear(e, c.node.Path, c.b.open(c.st.Generation))
 	defer news.Stop()
-	c.neighbor = arrivedOwner{}
+	c.neighbor, c.owner = "", zksync.Owner{}
 	pause := c.b.neighborPause(e)
 	for quiet := pause; ; {
 		path, what, err := news.Next(ctx, quiet)
@@ -374,7 +382,7 @@ func (c *barrierCall) wait(ctx context.Context, e *zkconn.Epoch) (step, error) {
 		case next != nil:
 			return next, nil
 		case err == nil:
-			quiet = forever
+			quiet = math.MaxInt64 // only events
 		// If the connection is lost, all its watches report that at once. If only the answer takes long, ask again.
 		case zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent):
 			quiet = pause
@@ -397,15 +405,12 @@ func (c *barrierCall) lookAround(ctx context.Context, e *zkconn.Epoch, news *rec
 		return next, nil
 	}
 	now := c.neighborIn(g)
-	if now == c.neighbor.name {
+	if now == c.neighbor {
 		return nil, nil
 	}
 	content, err := news.Read(soon, c.b.dir(c.st.Generation)+"/"+now)
-	switch {
-	case err == nil:
-		c.neighbor = arrivedOwner{now, zksync.Owner(node.Decode(content.Data).Owner)}
-	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth):
-		c.neighbor, err = arrivedOwner{name: now}, nil
+	if err == nil || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth) {
+		c.neighbor, c.owner, err = now, zksync.Owner(node.Decode(content.Data).Owner), nil
 	}
 	return nil, err
 }
@@ -428,10 +433,9 @@ func (b *Barrier) neighborPause(e *zkconn.Epoch) time.Duration {
 // heard is the step after an event of a node that a waiting party watches.
 func (c *barrierCall) heard(path string, what zkconn.Event) step {
 	switch {
-	case what == zkconn.Disconnected: // also if servers that throttle refuse the watches
+	case what == zkconn.Disconnected, // also if servers that throttle refuse the watches
+		what == zkconn.Changed: // another program wrote to the node
 		return c.paced(c.wait)
-	case what == zkconn.Changed: // another program wrote to the node
-		return c.wait
 	case path == c.node.Path:
 		return c.nodeGone
 	case path == c.b.open(c.st.Generation):
@@ -562,9 +566,6 @@ func (c *barrierCall) breakFor(ctx context.Context, e *zkconn.Epoch, why Cause) 
 		return -1 // it delays no other party
 	}
 	next, err := c.breakUp(ctx, e)
-	for next != nil && err == nil && c.tries > 0 { // tries is 0 when the party would begin to arrive again
-		next, err = next(ctx, e)
-	}
 	if next == nil && err == nil && c.err == nil {
 		return c.index
 	}

@@ -143,9 +143,7 @@ func (b *Barrier) recorded(ctx context.Context, e *zkconn.Epoch, st barrierState
 		return nil, err
 	}
 	how, to := new(barrierRecord), st.next()
-	if err := json.Unmarshal(data, how); err != nil {
-		return nil, errs.Misuse("%s is not the end of a generation", b.at.Local(b.ended(st.Generation)))
-	}
+	_ = json.Unmarshal(data, how) // if another program has written there, nothing is known of the parties
 	if how.Broken {
 		to = st.broken()
 	}
@@ -155,8 +153,8 @@ func (b *Barrier) recorded(ctx context.Context, e *zkconn.Epoch, st barrierState
 
 // end ends the generation of from, if it has not ended, in the way how, and begins the next one if to says so. It is one
 // transaction, which changes the base node from the version of from. So a generation ends once, and in one way. leaving
-// deletes the nodes of the parties that leave. refused is the path of a node if the servers refused to delete it.
-func (b *Barrier) end(ctx context.Context, e *zkconn.Epoch, from, to barrierState, how barrierRecord, leaving ...any) (refused string, err error) {
+// deletes the nodes of the parties that leave.
+func (b *Barrier) end(ctx context.Context, e *zkconn.Epoch, from, to barrierState, how barrierRecord, leaving ...any) (err error) {
 	g := from.Generation
 	ops := []any{&zk.SetDataRequest{Path: b.base(), Data: record.Encode(to), Version: from.version}}
 	if !from.Broken {
@@ -178,43 +176,16 @@ func (b *Barrier) end(ctx context.Context, e *zkconn.Epoch, from, to barrierStat
 		if !errors.As(err, &txn) || txn.Index < 0 || txn.Index >= len(ops) {
 			break
 		}
+		// What was removed externally needs no deletion. But if the node of a party is gone, it does not leave with the others.
 		op, ok := ops[txn.Index].(*zk.DeleteRequest)
-		if !ok {
+		if !ok || op.Path != b.ended(g-remembered) && op.Path != b.open(g) {
 			break
-		}
-		// What was removed externally needs no deletion; but all leave only if they find the node open.
-		spare := op.Path == b.ended(g-remembered) || how.Broken && op.Path == b.open(g)
-		if !spare || !errors.Is(err, zk.ErrNoNode) {
-			return op.Path, err
 		}
 		ops = slices.Delete(ops, txn.Index, txn.Index+1)
 	}
 	if err == nil {
 		b.advance(from, to)
 	}
-	return "", err
-}
-
-// release lets the members of g leave. It deletes all nodes of the generation. The servers refuse it if one of these
-// nodes is gone, so every member was there until it left.
-func (b *Barrier) release(ctx context.Context, e *zkconn.Epoch, st barrierState, g gathering) (refused string, err error) {
-	how, dir := barrierRecord{}, b.dir(st.Generation)
-	for _, m := range g.parties[:b.parties] {
-		how.Passed = append(how.Passed, m.attempt)
-	}
-	var all []any
-	for _, a := range g.all {
-		all = append(all, &zk.DeleteRequest{Path: dir + "/" + a.name, Version: -1})
-	}
-	if len(g.names) == len(g.all) { // otherwise another program has made a node there
-		all = append(all, &zk.DeleteRequest{Path: dir, Version: -1})
-	}
-	return b.end(ctx, e, st, st.next(), how, all...)
-}
-
-// breakUp breaks the generation that is open in st. The servers refuse it if that generation has ended.
-func (b *Barrier) breakUp(ctx context.Context, e *zkconn.Epoch, st barrierState, why breach) error {
-	_, err := b.end(ctx, e, st, st.broken(), barrierRecord{Broken: true, breach: why})
 	return err
 }
 
@@ -235,7 +206,7 @@ func (b *Barrier) reset(ctx context.Context, e *zkconn.Epoch, from *int64) error
 		if !st.Broken {
 			why = b.attended(ctx, e, st, why)
 		}
-		if _, err := b.end(ctx, e, st, st.next(), barrierRecord{Broken: true, breach: why}); err != nil && !record.Conflict(err) {
+		if err := b.end(ctx, e, st, st.next(), barrierRecord{Broken: true, breach: why}); err != nil && !record.Conflict(err) {
 			return err
 		}
 		if err := pace.Rest(ctx, e); err != nil {
@@ -322,6 +293,14 @@ func gather(names []string, dir *zk.Stat) gathering {
 // place is the attempt's place in the order of arrival, -1 if it is not there.
 func (g gathering) place(attempt string) int {
 	return slices.IndexFunc(g.parties, func(a arrival) bool { return a.attempt == attempt })
+}
+
+// members are the names of the first n parties, or of as many as there are.
+func (g gathering) members(n int) (names []string) {
+	for _, a := range g.parties[:min(len(g.parties), n)] {
+		names = append(names, a.name)
+	}
+	return names
 }
 
 // has reports whether there is a child with this name.

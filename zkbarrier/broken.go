@@ -61,9 +61,15 @@ func (e *BrokenError) Error() string {
 		text += ": the action failed in " + e.by("a party")
 	}
 	if e.Count > 0 {
-		text += "; " + record.Roll{Owners: node.Owners[node.Owner](e.Arrived), More: e.Count - len(e.Arrived)}.Say(fmt.Sprintf("%d of %d had arrived", e.Count, e.Parties))
+		text += "; " + e.roll("had")
 	}
 	return text
+}
+
+// roll names the parties that have, or had, arrived.
+func (e *BrokenError) roll(have string) string {
+	there := record.Roll{Owners: node.Owners[node.Owner](e.Arrived), More: e.Count - len(e.Arrived)}
+	return there.Say(fmt.Sprintf("%d of %d %s arrived", e.Count, e.Parties, have))
 }
 
 // Unwrap returns zksync.ErrBroken.
@@ -119,9 +125,7 @@ func (h breach) error(parties int) *BrokenError {
 	if h.By != nil && *h.By != (owner{}) {
 		e.By = []zksync.Owner{zksync.Owner(*h.By)}
 	}
-	for _, o := range h.Arrived {
-		e.Arrived = append(e.Arrived, zksync.Owner(o))
-	}
+	e.Arrived = node.Owners[zksync.Owner](h.Arrived)
 	return e
 }
 
@@ -130,8 +134,7 @@ func (h breach) present(parties int) string {
 	if h.Count == 0 {
 		return ""
 	}
-	e := h.error(parties)
-	return record.Roll{Owners: node.Owners[node.Owner](e.Arrived), More: e.Count - len(e.Arrived)}.Say(fmt.Sprintf("%d of %d have arrived", e.Count, parties))
+	return h.error(parties).roll("have")
 }
 
 // attended is why, with the parties that are there in the generation of st, as far as the servers say that at once.
@@ -142,15 +145,9 @@ func (b *Barrier) attended(ctx context.Context, e *zkconn.Epoch, st barrierState
 	if err != nil {
 		return why
 	}
-	names := make([]string, min(len(g.parties), b.parties))
-	for i := range names {
-		names[i] = g.parties[i].name
-	}
-	why.Count = len(names)
+	names := g.members(b.parties)
 	there, _ := record.Call(soon, e, b.dir(st.Generation), names) // without an answer in time the names are missing
-	for _, o := range there.Owners {
-		why.Arrived = append(why.Arrived, owner(o))
-	}
+	why.Count, why.Arrived = len(names), node.Owners[owner](there.Owners)
 	return why
 }
 
@@ -163,15 +160,9 @@ func (b *Barrier) self() *owner {
 // death is the breach when one of the members is missing in g.
 func (c *barrierCall) death(g gathering) breach {
 	why := breach{Why: Died}
-	if n := c.neighbor.name; n != "" && !g.has(n) {
-		o := owner(c.neighbor.Owner)
+	if c.neighbor != "" && !g.has(c.neighbor) {
+		o := owner(c.owner)
 		why.By = &o
 	}
 	return why
-}
-
-// arrivedOwner is a party: its node, and its owner.
-type arrivedOwner struct {
-	name string
-	zksync.Owner
 }

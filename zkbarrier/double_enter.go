@@ -148,11 +148,8 @@ func (b *DoubleBarrier) arrive(ctx context.Context, e *zkconn.Epoch, s *particip
 // look finds out how many parties there are, if the answer to the arrival did not say.
 func (b *DoubleBarrier) look(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	dir, there, err := e.Exists(ctx, b.parties())
-	if err != nil {
-		return err
-	}
-	if !there {
-		return node.ErrAgain
+	if err != nil || !there {
+		return cmp.Or(err, node.ErrAgain)
 	}
 	s.round, s.count, s.quit = dir.Czxid, int(dir.NumChildren), unspoken(dir)
 	later := 0
@@ -227,11 +224,8 @@ func (b *DoubleBarrier) next(ctx context.Context, e *zkconn.Epoch, turn *gate.Tu
 // to come could not open the round, and this one opens it instead.
 func (b *DoubleBarrier) stillThere(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	_, mine, err := e.Exists(ctx, s.node)
-	if err != nil {
-		return err
-	}
-	if !mine {
-		return node.ErrAgain
+	if err != nil || !mine {
+		return cmp.Or(err, node.ErrAgain)
 	}
 	dir, there, err := e.Exists(ctx, b.parties())
 	if err != nil || !there || int(dir.NumChildren) < b.n {

@@ -47,10 +47,7 @@ func (b *DoubleBarrier) leave(ctx context.Context, e *zkconn.Epoch, s *participa
 // afterwards is the error of Leave for a party whose round is over.
 func (b *DoubleBarrier) afterwards(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	m, err := b.mark(ctx, e, s.round)
-	if err != nil {
-		return err
-	}
-	return b.mourn(s, m.Died)
+	return cmp.Or(err, b.mourn(s, m.Died))
 }
 
 // mourn is the error of Leave when so many parties have died.
@@ -67,13 +64,11 @@ func (b *DoubleBarrier) mourn(s *participant, died int) error {
 func (b *DoubleBarrier) lookInside(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	names, dir, err := e.Children(ctx, b.parties())
 	switch {
-	case errors.Is(err, zk.ErrNoAuth), err == nil && (len(names) == 0 || dir.Czxid != s.round):
+	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrNoNode), err == nil && (len(names) == 0 || dir.Czxid != s.round):
 		if err = b.overIfEmpty(ctx, e, s.round); errors.Is(err, record.ErrGone) {
 			err = cmp.Or(b.afterwards(ctx, e, s), record.ErrGone)
 		}
 		return err
-	case errors.Is(err, zk.ErrNoNode):
-		return nil
 	case err != nil:
 		return err
 	}
@@ -82,7 +77,7 @@ func (b *DoubleBarrier) lookInside(ctx context.Context, e *zkconn.Epoch, s *part
 	}
 	there, err := record.Call(ctx, e, b.parties(), names)
 	switch {
-	case errors.Is(err, zk.ErrNoAuth):
+	case errors.Is(err, zk.ErrNoAuth): // some of the parties have another access control list
 		return nil
 	case err == nil:
 		s.names, s.inside = names, node.Owners[zksync.Owner](there.Owners)

@@ -3,6 +3,7 @@ package zkbarrier
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/go-menagerie/menagerie/internal/layout"
@@ -25,10 +26,7 @@ func (b *Barrier) State(ctx context.Context) (State, error) {
 	return look.State(ctx, b.made().at, layout.Barrier, func(r *look.Reader) State {
 		now := look.Data(r, r.Base, barrierState{Parties: b.parties})
 		dir := r.Node(b.dir(now.Generation))
-		var names []string
-		for _, a := range gather(dir.Names(), new(zk.Stat)).parties {
-			names = append(names, a.name)
-		}
+		names := gather(dir.Names(), new(zk.Stat)).members(math.MaxInt)
 		st := State{r.Summary("waiting", "%d of %d have arrived", len(names), now.Parties), int64(len(names)), int64(now.Parties)}
 		switch {
 		case now.Broken:
