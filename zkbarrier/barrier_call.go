@@ -125,15 +125,29 @@ func (c *barrierCall) paced(next step) step {
 
 // settle finds out what became of the generation. If the generation is still open, the call continues with next.
 func (c *barrierCall) settle(ctx context.Context, e *zkconn.Epoch, next step) (step, error) {
-	how, now, err := c.b.outcome(ctx, e, c.st)
+	how, err := c.b.recorded(ctx, e, c.st)
+	if how == nil && err == nil {
+		var now barrierState
+		now, err = c.b.learn(ctx, e)
+		switch {
+		case err != nil:
+			return nil, err
+		case now.Generation < c.st.Generation: // they only count up: the barrier was deleted externally, and made again
+			return c.fail(breach{Why: Removed})
+		case now.Generation == c.st.Generation && !now.Broken:
+			c.st = now
+			return next, nil
+		}
+		// The generation has ended. The transaction that ended it wrote the record, and this server has caught up with the
+		// leader. So if there is still no record, it was removed because it was old; or externally, while the barrier is broken.
+		how, err = c.b.recorded(ctx, e, c.st)
+		if how == nil && err == nil && now == c.st {
+			return c.fail(breach{})
+		}
+	}
 	switch {
 	case err != nil:
 		return nil, err
-	case how == nil && c.st.isOpenIn(now):
-		c.st = now
-		return next, nil
-	case how == nil && now == c.st: // broken, and its record was removed externally
-		return c.fail(breach{})
 	case how == nil:
 		return c.byNode(ctx, e)
 	case how.Broken:
@@ -392,8 +406,9 @@ func (c *barrierCall) wait(ctx context.Context, e *zkconn.Epoch) (step, error) {
 	}
 }
 
-// lookAround lists the parties, and watches the neighbor among them. It returns the next step if the list needs one. While it
-// waits for answers it does not hear of the end of the generation, so it gives up after half a session timeout.
+// lookAround lists the parties, and watches the neighbor among them: the party before this one, or for the first the last
+// member. It returns the next step if the list needs one. While it waits for answers it does not hear of the end of the
+// generation, so it gives up after half a session timeout.
 func (c *barrierCall) lookAround(ctx context.Context, e *zkconn.Epoch, news *record.Listener) (next step, err error) {
 	soon, cancel := context.WithTimeoutCause(ctx, e.Timeout()/2, zkconn.ErrNotSent)
 	defer cancel()
@@ -404,7 +419,11 @@ func (c *barrierCall) lookAround(ctx context.Context, e *zkconn.Epoch, news *rec
 	if next := c.decide(g); next != nil {
 		return next, nil
 	}
-	now := c.neighborIn(g)
+	at := g.place(c.attempt)
+	if at == 0 {
+		at = min(len(g.parties), c.b.parties)
+	}
+	now := g.parties[at-1].name
 	if now == c.neighbor {
 		return nil, nil
 	}
@@ -413,15 +432,6 @@ func (c *barrierCall) lookAround(ctx context.Context, e *zkconn.Epoch, news *rec
 		c.neighbor, c.owner, err = now, zksync.Owner(node.Decode(content.Data).Owner), nil
 	}
 	return nil, err
-}
-
-// neighborIn is the name of the neighbor's node: the party before this one has it. The first watches the last member.
-func (c *barrierCall) neighborIn(g gathering) string {
-	at := g.place(c.attempt)
-	if at == 0 {
-		at = min(len(g.parties), c.b.parties)
-	}
-	return g.parties[at-1].name
 }
 
 // neighborPause is how long a party waits before it looks for its neighbor. It is longer for very many parties: each of
@@ -445,49 +455,15 @@ func (c *barrierCall) heard(path string, what zkconn.Event) step {
 	return c.look
 }
 
-// act runs the action. If the action fails or panics, act breaks the generation.
-func (c *barrierCall) act(ctx context.Context, e *zkconn.Epoch) (step, error) {
+// act runs the action, with a context that ends when the generation is broken or the session is lost. Meanwhile this party
+// watches its neighbor as if it waited. If the action fails or panics, act breaks the generation.
+func (c *barrierCall) act(parent context.Context, e *zkconn.Epoch) (step, error) {
 	c.turn.Leave()
-	returned := false
-	defer func() {
-		if !returned { // the action panicked
-			c.leave(e, ActionFailed)
-		}
-	}()
-	ended, err := c.whileOpen(ctx, e, c.b.action)
-	returned = true
-	switch {
-	// The caller's context ended. The end of the call breaks the generation.
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case err == nil:
-		c.acted = true
-		return c.release, nil
-	// The action itself failed.
-	case ended == nil:
-		c.leave(e, ActionFailed)
-		c.node = nil
-		return c.finish(-1, err)
-	}
-	// The generation or the session ended first, and the action may have failed because of that.
-	if errors.Is(ended, zksync.ErrBroken) {
-		if !errors.Is(err, ended) {
-			err = fmt.Errorf("%w: %w", ended, err)
-		}
-		return c.finish(-1, err)
-	}
-	c.failure = err
-	return nil, zkconn.ErrOver
-}
-
-// whileOpen runs f with a context that ends when the generation is broken or the session is lost. ended is the cause
-// if that happened. Meanwhile this party watches its neighbor as if it waited.
-func (c *barrierCall) whileOpen(parent context.Context, e *zkconn.Epoch, f func(context.Context) error) (ended, err error) {
 	ctx, cancel := context.WithCancelCause(parent)
 	hook := e.OnLost(func(error) { cancel(zksync.ErrLost) })
 	defer hook.Stop()
-	watched := make(chan struct{})
-	go func() { // it has ended when whileOpen returns
+	watched, returned := make(chan struct{}), false
+	go func() { // it has ended when act returns
 		defer close(watched)
 		if e.Pause(ctx, c.b.neighborPause(e)) == nil {
 			if broken := c.breakOf(ctx, e); broken != nil {
@@ -498,9 +474,30 @@ func (c *barrierCall) whileOpen(parent context.Context, e *zkconn.Epoch, f func(
 	defer func() {
 		cancel(nil)
 		<-watched
+		if !returned { // the action panicked
+			c.leave(e, ActionFailed)
+		}
 	}()
-	err = f(ctx)
-	return context.Cause(ctx), err
+	err := c.b.action(ctx)
+	returned = true
+	ended := context.Cause(ctx)
+	switch {
+	case parent.Err() != nil: // the end of the call breaks the generation
+		return nil, context.Cause(parent)
+	case err == nil:
+		c.acted = true
+		return c.release, nil
+	case ended == nil: // the action itself failed
+		c.leave(e, ActionFailed)
+		c.node = nil
+		return c.finish(-1, err)
+	case !errors.Is(ended, zksync.ErrBroken): // the session ended first, and the action may have failed because of that
+		c.failure = err
+		return nil, zkconn.ErrOver
+	case !errors.Is(err, ended): // the generation was broken first
+		err = fmt.Errorf("%w: %w", ended, err)
+	}
+	return c.finish(-1, err)
 }
 
 // breakOf waits until the generation is broken, with a copy of the call whose only step is to wait, and returns

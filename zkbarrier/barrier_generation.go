@@ -109,30 +109,6 @@ func (b *Barrier) fit() error {
 	return nil
 }
 
-// outcome reads how the generation that was open in st has ended. how is nil if there is no record: then now is the
-// present state, in which the generation is still open, or so far in the past that its record was removed.
-func (b *Barrier) outcome(ctx context.Context, e *zkconn.Epoch, st barrierState) (how *barrierRecord, now barrierState, err error) {
-	if how, err = b.recorded(ctx, e, st); how != nil || err != nil {
-		return how, st, err
-	}
-	now, err = b.learn(ctx, e)
-	switch {
-	case err != nil || st.isOpenIn(now):
-		return nil, now, err
-	case now.Generation < st.Generation:
-		// Generations only count up. So the barrier was deleted externally, and another process created it again.
-		return &barrierRecord{Broken: true, breach: breach{Why: Removed}}, now, nil
-	}
-	// The generation has ended. The transaction that ended it wrote the record, and this server has caught up with the
-	// leader. So if there is still no record, it was removed because it was old.
-	how, err = b.recorded(ctx, e, st)
-	return how, now, err
-}
-
-func (st barrierState) isOpenIn(now barrierState) bool {
-	return now.Generation == st.Generation && !now.Broken
-}
-
 // recorded reads the record of the end of the generation of st, as far as this server knows; nil if there is none.
 func (b *Barrier) recorded(ctx context.Context, e *zkconn.Epoch, st barrierState) (*barrierRecord, error) {
 	data, _, err := e.Get(ctx, b.ended(st.Generation))

@@ -125,21 +125,6 @@ func (l *Listener) Stop() {
 	l.told = nil
 }
 
-// missed begins to listen to a node. It reports whether the node was written to before, or is newer than since, if that is
-// not 0: no event reports that. ErrGone means that there is no node.
-func (l *Listener) missed(ctx context.Context, path string, since int64) (bool, error) {
-	now, err := l.Read(ctx, path)
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return false, ErrGone
-	case errors.Is(err, zk.ErrNoAuth): // it listens, and cannot know
-		return false, nil
-	case err != nil:
-		return false, err
-	}
-	return now.Stat.Version > 0 || since != 0 && now.Stat.Czxid > since, nil
-}
-
 // ErrGone means that a read, not an event, has shown that a node is gone.
 var ErrGone = errors.New("gone")
 
@@ -172,11 +157,18 @@ func UntilGone(ctx context.Context, e *zkconn.Epoch, path string, since int64, c
 	err := Insist(ctx, e, func() error {
 		l := Hear(e)
 		defer l.Stop()
+		missed := again
 		if since == 0 && check == nil { // only its end matters, and a watch reports that also if it came before
 			l.Add(path)
-		} else if missed, err := l.missed(ctx, path, since); err != nil {
+			missed = false
+		} else if now, err := l.Read(ctx, path); errors.Is(err, zk.ErrNoNode) {
+			return ErrGone
+		} else if err == nil { // no event reports that it was written to before, or that it is a successor
+			missed = missed || now.Stat.Version > 0 || since != 0 && now.Stat.Czxid > since
+		} else if !errors.Is(err, zk.ErrNoAuth) { // without the right to read it listens all the same
 			return err
-		} else if missed || again {
+		}
+		if missed {
 			if err := look(); err != nil {
 				return err
 			}
