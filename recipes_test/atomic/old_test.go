@@ -152,3 +152,24 @@ func TestSlotsWithoutTheirDirectoryAreBroken(t *testing.T) {
 		require.ErrorIs(t, err, zksync.ErrBroken)
 	})
 }
+
+func TestANumberThatLostANodeIsBroken(t *testing.T) {
+	for _, lost := range []string{"/value", "/writers"} {
+		t.Run(lost, func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				x, other := zkatomic.NewInt64(v.Session(), path), zkatomic.NewInt64(v.Session(), path)
+				_, err := x.Add(t.Context(), 1)
+				require.NoError(t, err)
+				v.Server.DeleteAll(int64s + lost)
+				for _, x := range []*zkatomic.Int64{x, other} {
+					_, err = x.Add(t.Context(), 1)
+					require.ErrorIs(t, err, zksync.ErrBroken)
+				}
+				if lost == "/value" {
+					_, err = other.Load(t.Context())
+					require.ErrorIs(t, err, zksync.ErrBroken)
+				}
+			})
+		})
+	}
+}

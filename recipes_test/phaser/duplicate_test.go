@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/testing/proving"
@@ -26,5 +27,18 @@ func TestACancelledRegistrationThatArrivedTwiceLeavesNoParty(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		v.Later()
 		require.Len(t, v.Server.Children(proving.PhaserPath+"/phase-0"), 1)
+	})
+}
+
+func TestABulkRegistrationThatFailsHalfWayLeavesNoParty(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		p := zkphaser.New(v.Session(), proving.PhaserPath)
+		v.Gives(0, p.Register)
+		v.Server.Intercept(zktest.On(zktest.Create, proving.PhaserPath+"/phase-0/*").Nth(3).Error(zktest.CodeNoAuth))
+		phase, err := p.BulkRegister(t.Context(), 4)
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.Equal(t, -1, phase)
+		v.Quiet()
+		v.Gives(1, p.RegisteredParties)
 	})
 }
