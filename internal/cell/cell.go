@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -37,10 +38,10 @@ type Cell struct {
 	base  string // on the servers
 	terms record.Terms[struct{}]
 	gate  *gate.Gate
-	empty bool // there is no value at first
+	empty bool                  // there is no value at first
+	known atomic.Pointer[state] // the newest that this object has seen; nil before the first
 
 	mu      sync.Mutex
-	known   *state  // the newest that this object has seen; nil before the first
 	waiting []*Call // that no batch has yet
 	batch   *batch  // the one under way
 	running bool    // a goroutine makes batches
@@ -110,9 +111,7 @@ func (c *Cell) Shown() string { return c.At.Path + "/" + c.terms.Type + "/value"
 // look reads the content as this server knows it. A server may know less than this object, which has seen more in an
 // earlier session: then look has it catch up first. So what an object reads never goes back.
 func (c *Cell) look(ctx context.Context, e *zkconn.Epoch) (s state, there bool, err error) {
-	c.mu.Lock()
-	floor := c.known
-	c.mu.Unlock()
+	floor := c.known.Load()
 	for synced := false; ; synced = true {
 		data, stat, err := e.Get(ctx, c.Node())
 		if there = err == nil; there {
@@ -127,10 +126,8 @@ func (c *Cell) look(ctx context.Context, e *zkconn.Epoch) (s state, there bool, 
 			return s, there, nil
 		}
 		if synced { // the node was removed externally, and perhaps there is a new one
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			if c.known = nil; there {
-				c.known = &s
+			if c.known.Store(nil); there {
+				c.known.Store(&s)
 			}
 			return s, there, nil
 		}
@@ -142,10 +139,10 @@ func (c *Cell) look(ctx context.Context, e *zkconn.Epoch) (s state, there bool, 
 
 // learn keeps s unless something newer is known.
 func (c *Cell) learn(s state) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.known == nil || !s.before(*c.known) {
-		c.known = &s
+	for known := c.known.Load(); known == nil || !s.before(*known); known = c.known.Load() {
+		if c.known.CompareAndSwap(known, &s) {
+			return
+		}
 	}
 }
 
@@ -173,10 +170,7 @@ func (c *Cell) Load(ctx context.Context, op string) (now Content, err error) {
 
 // present is what this object knows to have been the state, or reads.
 func (c *Cell) present(ctx context.Context, e *zkconn.Epoch) (state, error) {
-	c.mu.Lock()
-	known := c.known
-	c.mu.Unlock()
-	if known != nil {
+	if known := c.known.Load(); known != nil {
 		return *known, nil
 	}
 	return c.fresh(ctx, e)

@@ -32,7 +32,7 @@ package gate
 import (
 	"context"
 	"errors"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -49,8 +49,7 @@ type Gate struct {
 	ACL  []zk.ACL
 	Line *queue.Queue
 
-	mu        sync.Mutex
-	contended bool // another process was in the queue when this one last entered it
+	contended atomic.Bool // another process was in the queue when this one last entered it
 }
 
 // ErrRefused means that a change was refused because another was quicker, or has the turn.
@@ -112,7 +111,7 @@ func (p *Pass) Next(alone bool) bool {
 func (p *Pass) admit(alone bool) error {
 	for {
 		if p.turn == nil {
-			if !alone && !p.shut && p.refused < refusals && !p.g.wasContended() {
+			if !alone && !p.shut && p.refused < refusals && !p.g.contended.Load() {
 				return nil
 			}
 			others, err := p.queue()
@@ -147,12 +146,6 @@ func (p *Pass) admit(alone bool) error {
 	}
 }
 
-func (g *Gate) wasContended() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.contended
-}
-
 // queue waits for the turn, and reports whether others were there. An object that found others in the queue queues at once the
 // next time: where many make changes, all but one of those that are sent at the same time are refused.
 func (p *Pass) queue() (others bool, err error) {
@@ -161,9 +154,7 @@ func (p *Pass) queue() (others bool, err error) {
 	if p.turn, err = q.Obtain(p.Context, nil); err != nil {
 		return false, err
 	}
-	p.g.mu.Lock()
-	p.g.contended = others && !p.shut
-	p.g.mu.Unlock()
+	p.g.contended.Store(others && !p.shut)
 	return others, nil
 }
 

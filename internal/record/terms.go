@@ -5,7 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync"
+	"sync/atomic"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
@@ -32,8 +32,7 @@ type Terms[T any] struct {
 	// node that is not named by the type.
 	Beside func(ctx context.Context, e *zkconn.Epoch) error
 
-	mu    sync.Mutex
-	known *Version[T] // the newest that this object has read or written; nil before the first
+	known atomic.Pointer[Version[T]] // the newest that this object has read or written; nil before the first
 }
 
 // Version is the terms as they were at one time.
@@ -56,29 +55,20 @@ func Encode(t any) []byte {
 
 // Known returns the terms that were last read or changed, however long ago. If there are none, it reads them.
 func (t *Terms[T]) Known(ctx context.Context, e *zkconn.Epoch) (Version[T], error) {
-	t.mu.Lock()
-	known := t.known
-	t.mu.Unlock()
-	if known != nil {
+	if known := t.known.Load(); known != nil {
 		return *known, nil
 	}
 	return t.Read(ctx, e)
 }
 
 // Forget has the next call of Known read the terms.
-func (t *Terms[T]) Forget() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.known = nil
-}
+func (t *Terms[T]) Forget() { t.known.Store(nil) }
 
 // Became records that the terms have changed to to. from is their number before the change: if this object knows
 // another number, it has read something else meanwhile, and keeps that.
 func (t *Terms[T]) Became(from int32, to Version[T]) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.known != nil && t.known.Number == from {
-		t.known = &to
+	if known := t.known.Load(); known != nil && known.Number == from {
+		t.known.CompareAndSwap(known, &to)
 	}
 }
 
@@ -176,10 +166,8 @@ func (t *Terms[T]) peek(ctx context.Context, e *zkconn.Epoch) (v Version[T], the
 
 // keep records what was read or made. New is true only for the call that made the base node.
 func (t *Terms[T]) keep(v Version[T]) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	v.New = false
-	t.known = &v
+	t.known.Store(&v)
 }
 
 // found makes the base node together with the nodes of the first state, and with the directories above that are missing,
