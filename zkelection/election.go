@@ -47,8 +47,8 @@ type Election struct {
 // bareID is WithBareID.
 type bareID struct{ zksync.Option }
 
-// WithBareID writes only the ID of the candidate to its node, up to 64 characters, as Curator's
-// LeaderSelector does, for Curator's getLeader and getParticipants. Data are zksync.ErrMisuse then.
+// WithBareID writes only the ID of the candidate to its node, up to 64 characters, for Curator's getLeader
+// and getParticipants. Data are zksync.ErrMisuse then.
 func WithBareID() zksync.Option { return bareID{session.Misplaced("WithBareID")} }
 
 var errBare = errs.Misuse("Data of a candidate with a bare ID; leave out one of the two")

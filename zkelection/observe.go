@@ -13,8 +13,8 @@ import (
 )
 
 // Observe returns the present leader, then every later one, and the leader again when it has changed its
-// data. While there is no leader it returns zksync.ErrNoLeader. It may leave out leaders during a disconnect,
-// but never changes their order. The sequence ends after any other error, and can be ranged over again.
+// data; zksync.ErrNoLeader while there is none. It may leave out leaders during a disconnect. The sequence
+// ends after any other error, and can be ranged over again.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Candidate, error] {
 	return func(yield func(Candidate, error) bool) {
 		o := observer{e: e.made(), yield: yield}

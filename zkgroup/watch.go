@@ -20,7 +20,7 @@ type View struct {
 }
 
 // Watch is a loop over the states of the group: the present one, with all members in Joined, and then one
-// after every change. It may combine changes. Applied in order, they give the members on the servers.
+// after every change, or several. Applied in order, they give the members on the servers.
 func (g *Group) Watch(ctx context.Context) iter.Seq2[View, error] {
 	return func(yield func(View, error) bool) {
 		err := g.checked().at.Run(ctx, "watch", func(ctx context.Context, e *zkconn.Epoch) error {

@@ -14,10 +14,9 @@ import (
 // Queue is java.util.concurrent's BlockingQueue, DelayQueue and PriorityBlockingQueue for many machines, with
 // acknowledgement. Use one Queue for each path in a process: it remembers what it has read.
 //
-// Smaller priorities go first; elements of equal priority keep the order of their Puts. An element that was
-// received and not acknowledged returns at its place after a Nack, or when its consumer's session has ended.
-// Each element is acknowledged or taken at most once. The Take, Receive or Drain that meets an element which
-// cannot be decoded removes it.
+// Elements of equal priority keep the order of their Puts. An element that was received and not acknowledged
+// returns at its place after a Nack, or when its consumer's session has ended. Each element is acknowledged
+// or taken at most once. The Take, Receive or Drain that meets an element which cannot be decoded removes it.
 type Queue[T any] struct {
 	at       *session.Access
 	raw      *elements.Queue // of encoded values

@@ -57,7 +57,7 @@ func (l *Lease) Path() string { return l.made().Path() }
 // once the lease has ended.
 func (l *Lease) Expires() time.Time { return l.made().Expires() }
 
-// Node is the path of the lease's own node.
+// Node is the path of the lease's node.
 func (l *Lease) Node() string { return l.made().Node() }
 
 // Revoked is closed when another process asks the holder to release the lock ([Revoke]), which it may ignore.

@@ -16,7 +16,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Multi is several mutexes as one lock: see [MultiLock].
+// Multi is several mutexes as one lock.
 type Multi struct {
 	all []*Mutex
 
@@ -195,7 +195,7 @@ func (ls Leases) Err() error {
 	return nil
 }
 
-// Valid reports whether [Lease.Valid] of all.
+// Valid reports whether every lease is [Lease.Valid].
 func (ls Leases) Valid() bool {
 	return !slices.ContainsFunc(ls, func(l *Lease) bool { return !l.Valid() })
 }

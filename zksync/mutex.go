@@ -42,7 +42,7 @@ func NewMutex(s *Session, path string, opts ...Option) *Mutex {
 }
 
 // Lock locks m. If the hold is lost, other processes may lock m, but goroutines of this process cannot until
-// Unlock. [Mutex.Lease] reports the loss.
+// Unlock: see [Mutex.Lease].
 func (m *Mutex) Lock() { m.cohort().LockDropIn() }
 
 // TryLock locks m if no other contender holds or waits for it, and reports whether it did.

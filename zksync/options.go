@@ -73,8 +73,8 @@ func WithTLS(c *tls.Config) SessionOption {
 	return session.ForSession(func(s *session.Settings) { s.TLS = c.Clone() })
 }
 
-// WithTLSFiles uses TLS with PEM files: ca has the trusted authorities ("" for those of this machine), cert
-// and key the client's certificate, or "". They are read again at each connection.
+// WithTLSFiles uses TLS with PEM files, which are read again at each connection: ca has the trusted
+// authorities ("" for those of this machine), cert and key the client's certificate, or "".
 func WithTLSFiles(ca, cert, key string) SessionOption {
 	return session.ForSession(func(s *session.Settings) { s.TLSFiles(ca, cert, key) })
 }

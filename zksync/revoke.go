@@ -11,9 +11,9 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Revoke asks a contender, as [Contenders] returns it, to release its lock: see [Lease.Revoked]. A waiter
-// hears of it when it is granted. The request never reaches a later hold. If the contender has left, the
-// error is ErrStale. A contender of another library is asked as Curator's Revoker does.
+// Revoke asks a contender of [Contenders] to release its lock: see [Lease.Revoked]. A waiter hears of it when
+// it is granted. The request never reaches a later hold. If the contender has left, the error is ErrStale.
+// Another library's contender is asked as Curator's Revoker does.
 func Revoke(ctx context.Context, s *Session, contender Contender) error {
 	v := view(s, contender.Node)
 	en, ok := queue.ParseEntry(path.Base(contender.Node))

@@ -60,7 +60,7 @@ func (s *Session) Conn() *zk.Conn { return s.made().Conn() }
 // session file.
 func (s *Session) Close() error { return s.made().Close() }
 
-// State is the state of a [Session]'s connection to the servers.
+// State is the state of a [Session]'s connection.
 type State int
 
 const (

@@ -31,7 +31,7 @@ func (s Summary) In(state Standing) []Contender {
 
 func (s Summary) String() string { return s.Path + ": " + s.Kind + ", " + s.Detail }
 
-// MutexState is the state of a lock. Its Kind is the queue's: also "rwlock", "election" or "semaphore".
+// MutexState is the state of a lock. Its Kind may also be "rwlock", "election" or "semaphore".
 type MutexState struct{ Summary }
 
 // State reads the state, also of other libraries' entries.

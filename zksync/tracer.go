@@ -76,7 +76,7 @@ type LossData struct {
 	Epoch uint64
 }
 
-// StateChangeData describes a change of the state of a Session.
+// StateChangeData describes a change of a Session's state.
 type StateChangeData struct {
 	_       struct{}
 	From    State // 0 for the first change

@@ -59,8 +59,8 @@ func (t *Tree) made() *Tree {
 	return t
 }
 
-// Start begins to follow the tree, and returns when everything that is there is known. If ctx ends first, the
-// tree goes on. After Close of the tree the error is zksync.ErrMisuse.
+// Start begins to follow the tree, and returns when all of it is known. If ctx ends first, the tree goes on.
+// After Close of the tree the error is zksync.ErrMisuse.
 func (t *Tree) Start(ctx context.Context) error {
 	return t.made().at.Named("start", t.cache.Start(ctx))
 }
@@ -80,9 +80,9 @@ func (t *Tree) Get(path string) (Node, bool) {
 // Children returns the sorted names of the node's children; nil if the copy has no such node.
 func (t *Tree) Children(path string) []string { return t.made().cache.Children(t.at.Full(path)) }
 
-// Changes is a loop over the changes of the tree: first what is there, parents before their children, then
-// Initialized, and then every later change. Applied in order, they give what Get and Children show. A slow
-// loop misses nothing: it holds events in memory. After Close it ends without an error.
+// Changes is a loop over the changes of the tree: what is there, parents before their children, then
+// Initialized, then every later change. Applied in order, they give what Get and Children show. A slow loop
+// misses nothing: it holds events in memory.
 func (t *Tree) Changes(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for ev, err := range t.made().cache.Changes(ctx) {
