@@ -1,7 +1,5 @@
-// Package zkbarrier lets a fixed number of processes wait for each other:
-//
-//   - with a [Barrier] they wait for each other after each step;
-//   - with a [DoubleBarrier] they begin together and finish together.
+// Package zkbarrier lets a fixed number of processes wait for each other: after each step ([Barrier]), or to
+// begin and finish together ([DoubleBarrier]).
 package zkbarrier
 
 import (
@@ -17,16 +15,12 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Barrier lets a fixed number of parties wait for each other, again and again, in any processes:
-// java.util.concurrent's CyclicBarrier for many machines. Each time all parties arrive is a generation.
+// Barrier lets a fixed number of parties wait for each other, again and again: java.util.concurrent's
+// CyclicBarrier for many machines. Each time all parties arrive is a generation.
 //
-// A generation breaks when a party gives up (its context ends), when the session of a waiting party ends, and when
-// the action fails. Then the barrier is broken for all its waiters and all later parties, until a [Barrier.Reset].
-//
-// A party exists only while it waits: nothing notices its death between two steps. So give Await a context that ends. A
-// zkphaser.Phaser and [DoubleBarrier.Leave] do not wait for the dead.
-//
-// Each call of Await is a party of its own.
+// A generation breaks when a waiting party gives up (its context ends) or its session ends, and when the
+// action fails. Then the barrier is broken for all, until a [Barrier.Reset]. Nothing notices the death of a
+// party between two steps: give Await a context that ends. Each call of Await is a party of its own.
 type Barrier struct {
 	at      *session.Access
 	parties int
@@ -41,10 +35,9 @@ type actionOption struct {
 	action func(context.Context) error
 }
 
-// WithAction makes the last party to arrive run action before any party leaves, once in each generation. Give all parties
-// the same action. Its context also ends when the generation breaks (cause [BrokenError]) or the session is lost.
-//
-// If action returns an error or panics, the barrier breaks: that party's Await returns the error or panics.
+// WithAction makes the last party to arrive run action before any party leaves, once in each generation. All
+// parties give the same action. Its context also ends when the generation breaks (cause [BrokenError]) or the
+// session is lost. If it fails or panics, so does that party's Await, and the barrier breaks.
 func WithAction(action func(ctx context.Context) error) zksync.Option {
 	return actionOption{session.Misplaced("WithAction"), action}
 }
@@ -53,9 +46,8 @@ func WithAction(action func(ctx context.Context) error) zksync.Option {
 // the path is short. For long paths see fit.
 const maxParties = 2000
 
-// NewBarrier names a barrier of 1 to 2000 parties by a path of its own, which its first use creates. All must give the
-// same number of parties. All leave in one request of less than 1 MB, with their paths: each takes up to 160 bytes more
-// than the barrier's path.
+// NewBarrier names a barrier of 1 to 2000 parties. All leave in one request of less than 1 MB: each party
+// takes up to 160 bytes more than the barrier's path.
 func NewBarrier(s *zksync.Session, path string, parties int, opts ...zksync.Option) *Barrier {
 	own, rest := session.Own[actionOption](opts)
 	b := &Barrier{parties: parties, at: session.NewAccess("zkbarrier", (*session.Session)(s), path, rest).Without(session.OfHolds...)}
@@ -85,21 +77,21 @@ func (b *Barrier) made() *Barrier {
 	return b
 }
 
-// Await arrives, and waits until all parties have arrived. It returns the index of this party's arrival as in Java:
-// Parties()-1 for the first, 0 for the last, -1 with an error. Parties beyond the number are in the next generation.
+// Await arrives, and waits until all parties have arrived. It returns the index of this party's arrival as in
+// Java: Parties()-1 for the first, 0 for the last, -1 with an error. Parties beyond the number are in the
+// next generation.
 //
-// If ctx ends after the arrival, or the session is lost, the barrier breaks. A broken barrier is a [BrokenError]. A
-// complete generation never counts as broken. After a lost session and more than 32 generations it may be unknown
+// If ctx ends after the arrival, or the session is lost, the barrier breaks: a [BrokenError]. A complete
+// generation never counts as broken. After a lost session and more than 32 generations it may be unknown
 // whether the party was counted: zksync.ErrSessionExpired.
 func (b *Barrier) Await(ctx context.Context) (index int, err error) {
 	return newBarrierCall(b.made()).await(ctx)
 }
 
-// Parties is the number of parties of the barrier.
+// Parties is the number of parties.
 func (b *Barrier) Parties() int { return b.made().parties }
 
-// Waiting is the number of parties that wait, as the leader of the servers knew it at some instant of the call; 0 if
-// the barrier is broken. Like Attendance and Broken it creates nothing on the servers.
+// Waiting is the number of parties that wait; 0 if the barrier is broken.
 func (b *Barrier) Waiting(ctx context.Context) (n int, err error) {
 	err = b.made().at.Run(ctx, "waiting", func(ctx context.Context, e *zkconn.Epoch) error {
 		_, names, err := b.waiting(ctx, e)
@@ -119,9 +111,8 @@ func (b *Barrier) waiting(ctx context.Context, e *zkconn.Epoch) (st barrierState
 	return v.T, g.members(b.parties), err
 }
 
-// Attendance returns the owners of the parties that wait, in the order of arrival, and one empty owner for each
-// missing party: a party is not known before it arrives. Both lists are empty if the barrier is broken. While parties
-// come and go, the barrier may never have had exactly that state.
+// Attendance returns the owners of the parties that wait, in order, and an empty owner for each missing one.
+// It is made of several reads.
 func (b *Barrier) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
 	err = b.made().at.Run(ctx, "attendance", func(ctx context.Context, e *zkconn.Epoch) error {
 		arrived, missing = nil, nil
@@ -137,7 +128,7 @@ func (b *Barrier) Attendance(ctx context.Context) (arrived, missing []zksync.Own
 	return arrived, missing, err
 }
 
-// Broken reports whether the barrier is broken, as the leader of the servers knew it at some instant of the call.
+// Broken reports whether the barrier is broken.
 func (b *Barrier) Broken(ctx context.Context) (broken bool, err error) {
 	err = b.made().at.Run(ctx, "broken", func(ctx context.Context, e *zkconn.Epoch) error {
 		v, _, err := b.terms.Ask(ctx, e)
@@ -147,8 +138,8 @@ func (b *Barrier) Broken(ctx context.Context) (broken bool, err error) {
 	return broken, err
 }
 
-// Reset makes the barrier usable again. All its waiters get zksync.ErrBroken, also while the action runs. If ctx ends
-// first, it is unknown whether the barrier was reset.
+// Reset makes the barrier usable again. All its waiters get zksync.ErrBroken. If ctx ends first, it is
+// unknown whether the barrier was reset.
 func (b *Barrier) Reset(ctx context.Context) error {
 	from := int64(-1)
 	return b.made().at.Run(ctx, "reset", func(ctx context.Context, e *zkconn.Epoch) error {

@@ -11,12 +11,11 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Cause says why a barrier is broken. It is empty if that is not known: the record of it is gone, or a process of an
-// older version broke the barrier.
+// Cause says why a barrier is broken; empty if that is not known.
 type Cause string
 
 const (
-	// Died: the session of a party ended while it waited, or its node was removed externally.
+	// Died: the session of a waiting party ended, or its node was removed externally.
 	Died Cause = "died"
 	// GaveUp: the context of a party ended.
 	GaveUp Cause = "gave up"
@@ -28,24 +27,21 @@ const (
 	ActionFailed Cause = "action failed"
 )
 
-// BrokenError says why a barrier is broken, and which parties had arrived, as far as that is known. No decision of the
-// library depends on it. errors.Is(err, zksync.ErrBroken) is true for it.
+// BrokenError says why a barrier is broken. It is a zksync.ErrBroken.
 type BrokenError struct {
 	Why Cause
-	// By has the party that died, gave up or ran the action, or the caller of Reset. It is empty if that is not known.
-	// After [DoubleBarrier.Leave] it has the first 16 that had not left when this party last looked: the dead are among them.
+	// By has the party that died, gave up or ran the action, or the caller of Reset. After
+	// [DoubleBarrier.Leave] it has the first 16 that had not left, the dead among them.
 	By []zksync.Owner
-	// Died is the number of parties that died inside a DoubleBarrier.
-	Died int
-	// Parties is the number of parties of the barrier.
+	// Died is how many died inside a DoubleBarrier.
+	Died    int
 	Parties int
-	// Count is the number of parties that had arrived when the barrier was broken; 0 if it is not known.
+	// Count is how many had arrived; 0 if unknown.
 	Count int
-	// Arrived are the first 16 of them, in the order of arrival.
+	// Arrived are the first 16 of them.
 	Arrived []zksync.Owner
 }
 
-// Error names the cause and the parties.
 func (e *BrokenError) Error() string {
 	text := "the barrier is broken"
 	switch e.Why {

@@ -16,14 +16,12 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// DoubleBarrier lets n parties begin a piece of work together and finish it together: no party begins before all have
-// entered, and no party continues before all have left. Then the same parties, or others, may begin the next round.
+// DoubleBarrier lets n parties begin a piece of work together and finish it together, in rounds. A party that
+// finds a round full or open waits for the next one. One object is one party, with one call at a time.
 //
-// One object is one party, with one call at a time. If a party dies while it waits in Enter,
-// it no longer counts when its session ends. If it dies inside, it counts as having left then, and the Leave of the
-// others returns a [BrokenError], at the latest another session timeout later.
-//
-// More than n parties may come. A party that finds a round full or open waits for the next one.
+// A party that dies while it waits in Enter no longer counts when its session ends. One that dies inside
+// counts as having left then, and the Leave of the others returns a [BrokenError], at the latest another
+// session timeout later.
 type DoubleBarrier struct {
 	at    *session.Access
 	n     int
@@ -59,8 +57,7 @@ type participant struct {
 	inside []zksync.Owner
 }
 
-// NewDoubleBarrier names a double barrier of n parties by a path of its own, which its first use creates. The first
-// process that uses it stores n there; all others must give the same n.
+// NewDoubleBarrier names a double barrier of n parties.
 func NewDoubleBarrier(s *zksync.Session, path string, n int, opts ...zksync.Option) *DoubleBarrier {
 	b := &DoubleBarrier{n: n, at: session.NewAccess("zkbarrier", (*session.Session)(s), path, opts).Without(session.OfHolds...)}
 	if n < 1 {
@@ -83,12 +80,12 @@ func (b *DoubleBarrier) made() *DoubleBarrier {
 	return b
 }
 
-// Enter returns when n parties have entered, this one among them. After an error the party is outside and does not count.
-// If the last party came before its node was removed, the round opens for the others.
+// Enter returns when n parties have entered, this one among them. After an error the party is outside; if the
+// last party came before its node was removed, the round opens for the others.
 //
-// After a lost session the party enters again; but if a round has opened that may have counted it, the error is
-// zksync.ErrSessionExpired. It is zksync.ErrBroken if more than n came, and a lost answer leaves open whether this party is
-// one of the n.
+// After a lost session the party enters again; but if a round has opened that may have counted it, the error
+// is zksync.ErrSessionExpired. It is zksync.ErrBroken if more than n came, and a lost answer leaves open
+// whether this party is one of the n.
 func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	if _, err := b.made().begin(false); err != nil {
 		return b.at.Named("enter", err)
@@ -113,11 +110,12 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	return b.at.Named("enter", err)
 }
 
-// Leave returns when all parties of the round have left or died. Whatever it returns, this party leaves: ctx bounds only
-// the wait for the others. After an error a second Leave waits again, and Enter begins the next round.
+// Leave returns when all parties of the round have left or died. Whatever it returns, this party leaves: ctx
+// bounds only the wait for the others. After an error a second Leave waits again, and Enter begins the next
+// round.
 //
-// If parties died inside, or went without Leave, the error is a [BrokenError]. If this party's session ended before it
-// could leave, the others may have continued too early: zksync.ErrSessionExpired.
+// If parties died inside, the error is a [BrokenError]. If this party's session ended before it could leave,
+// the others may have continued too early: zksync.ErrSessionExpired.
 func (b *DoubleBarrier) Leave(ctx context.Context) error {
 	s, err := b.made().begin(true)
 	if err != nil {

@@ -12,16 +12,14 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// State is the state of a barrier: "waiting", "idle" without parties, or "broken". The entries are the parties that wait, in
-// the order of arrival.
+// State is the state of a barrier: "waiting", "idle" without parties, or "broken".
 type State struct {
 	zksync.Summary
 	Arrived int64 `json:"count"`
 	Parties int64 `json:"total"`
 }
 
-// State reads how many parties have arrived, and which. It shows the number of parties that is on the servers, also if that is
-// another one.
+// State reads the state.
 func (b *Barrier) State(ctx context.Context) (State, error) {
 	return look.State(ctx, b.made().at, layout.Barrier, func(r *look.Reader) State {
 		now := look.Data(r, r.Base, barrierState{Parties: b.parties})
@@ -39,16 +37,15 @@ func (b *Barrier) State(ctx context.Context) (State, error) {
 	})
 }
 
-// DoubleState is the state of a double barrier: "waiting", "idle" without parties, or "open" until all have left. The entries are the
-// parties that have entered.
+// DoubleState is the state of a double barrier: "waiting", "idle" without parties, or "open" until all have
+// left.
 type DoubleState struct {
 	zksync.Summary
 	Inside  int64 `json:"count"`
 	Parties int64 `json:"total"`
 }
 
-// State reads which parties have arrived, or have not left. It shows the number of parties that is on the servers, also if that is
-// another one.
+// State reads the state.
 func (b *DoubleBarrier) State(ctx context.Context) (DoubleState, error) {
 	return look.State(ctx, b.made().at, layout.DoubleBarrier, func(r *look.Reader) DoubleState {
 		total := look.Data(r, r.Base, doubleTerms{b.n}).Parties
