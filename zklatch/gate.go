@@ -14,14 +14,13 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Gate is open or closed. All Gates with the same path are one. A gate that was never closed is open. It stays closed
-// when the process that closed it ends. For example, batch jobs may wait at it while a database is moved.
+// Gate is open or closed, also when the process that closed it has ended. A gate that was never closed is
+// open. For example, batch jobs may wait at it while a database is moved.
 type Gate struct {
 	at *session.Access
 }
 
-// NewGate names a gate by the path of a directory of its own, which is created when it is first needed. It does no I/O. The
-// first call reports a malformed path, a nil session, or an option that does not apply as zksync.ErrMisuse.
+// NewGate names a gate.
 func NewGate(s *zksync.Session, path string, opts ...zksync.Option) *Gate {
 	return &Gate{session.NewAccess("zklatch", (*session.Session)(s), path, opts).Without(session.OfHolds...).Of(layout.Gate)}
 }
@@ -45,9 +44,9 @@ func (g *Gate) dir() string { return g.at.Full(g.at.Path) }
 // the gate is open: a watch of a node that may never come would stay on the servers for ever.
 func (g *Gate) node() string { return g.dir() + "/closed" }
 
-// Close closes the gate. If the gate is closed already, it changes nothing. If ctx ends, it is unknown whether the gate was
-// closed. A request whose answer is lost is sent again, so until Close returns it may close a gate that was opened after
-// Close began; docs/guarantees.md names the one case in which that happens later. It costs one request.
+// Close closes the gate. If ctx ends, it is unknown whether the gate was closed. A request whose answer is
+// lost is sent again, so until Close returns it may close a gate that was opened meanwhile;
+// docs/guarantees.md has the one case in which that happens later.
 func (g *Gate) Close(ctx context.Context) error {
 	return g.run(ctx, "close", func(ctx context.Context, e *zkconn.Epoch) error {
 		missing := false
@@ -70,9 +69,8 @@ func (g *Gate) Close(ctx context.Context) error {
 	})
 }
 
-// Open opens the gate, and all waiters continue. If the gate is open already, it changes nothing. It opens what an earlier
-// Close has closed, and never undoes a later Close, also if its requests are lost or delayed. It costs two requests, one
-// if the gate is open.
+// Open opens the gate, and all waiters continue. It never undoes a later Close, also if its requests are lost
+// or delayed.
 func (g *Gate) Open(ctx context.Context) error {
 	// In a later session marked shows which node was to be deleted: its czxid is at most marked. 0 means that none was.
 	marked := int64(0)
@@ -111,8 +109,7 @@ func (g *Gate) closedAt(ctx context.Context, e *zkconn.Epoch) (int64, error) {
 	return st.Czxid, nil
 }
 
-// Wait returns when the gate is open: at once, or when it is opened, also if it is closed again meanwhile. It costs two
-// requests, three while the path does not exist, and none when the gate is opened.
+// Wait returns when the gate is open, or was opened meanwhile.
 func (g *Gate) Wait(ctx context.Context) error {
 	began := int64(0) // if the node is newer than this, the gate has been open since Wait began
 	return g.run(ctx, "wait", func(ctx context.Context, e *zkconn.Epoch) error {
@@ -126,7 +123,7 @@ func (g *Gate) Wait(ctx context.Context) error {
 	})
 }
 
-// IsClosed reports whether the gate is closed, as the leader of the servers knew it at some instant of the call.
+// IsClosed reports whether the gate is closed.
 func (g *Gate) IsClosed(ctx context.Context) (closed bool, err error) {
 	err = g.run(ctx, "is-closed", func(ctx context.Context, e *zkconn.Epoch) error {
 		at, err := g.closedAt(ctx, e)

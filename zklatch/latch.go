@@ -1,5 +1,4 @@
-// Package zklatch lets processes wait for an event, once or from time to time: a [Latch] opens when a number of events has
-// been counted; a [Gate] is closed and opened by its users.
+// Package zklatch lets processes wait for an event, once ([Latch]) or from time to time ([Gate]).
 package zklatch
 
 import (
@@ -20,12 +19,9 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Latch opens when a number of events has been counted, in any processes, and stays open: java.util.concurrent's
-// CountDownLatch for many machines. It cannot be closed again: use a new path, and remove the old one with everything
-// below it; that does not open it.
-//
-// An event costs one request, the last one two. A wait costs two. An object that has found the latch open sends no more
-// requests. The first use of a path costs a few more, to create it.
+// Latch opens when a number of events has been counted, in any processes, and stays open:
+// java.util.concurrent's CountDownLatch for many machines. It cannot be closed again, also not by removing
+// its nodes: use a new path.
 type Latch struct {
 	total     int
 	ephemeral bool
@@ -55,15 +51,13 @@ type option struct {
 	set func(*Latch)
 }
 
-// WithEphemeral makes a count end with the session in which it was counted, as long as the latch has not opened. If that
-// session is lost during a CountDown, the call may have to wait until the servers have ended it.
+// WithEphemeral makes a count end with its session, as long as the latch has not opened. A CountDown whose
+// session is lost may have to wait until the servers have ended it.
 func WithEphemeral() zksync.Option {
 	return option{session.Misplaced("WithEphemeral"), func(l *Latch) { l.ephemeral = true }}
 }
 
-// New names a latch of total events by a path of its own, which is created when it is first needed. All users of the path
-// must give the same total. A latch of 0 events is open. New does no I/O. The first call reports another total, one below 0,
-// a malformed path, a nil session, or an option that does not apply as zksync.ErrMisuse.
+// New names a latch of total events.
 func New(s *zksync.Session, path string, total int, opts ...zksync.Option) *Latch {
 	own, rest := session.Own[option](opts)
 	l := &Latch{total: total, at: session.NewAccess("zklatch", (*session.Session)(s), path, rest).Without(session.OfHolds...)}
@@ -112,8 +106,8 @@ func (l *Latch) run(ctx context.Context, op string, f func(context.Context, *zkc
 	})
 }
 
-// CountDown counts one event, exactly once. After the latch has opened it changes nothing and leaves no node. If ctx ends,
-// the event may have been counted. If nodes of the latch were removed externally, the error is zksync.ErrBroken.
+// CountDown counts one event, exactly once. After the latch has opened it changes nothing. If ctx ends, the
+// event may have been counted. If nodes of the latch were removed externally, the error is zksync.ErrBroken.
 func (l *Latch) CountDown(ctx context.Context) error {
 	event := newEvent()
 	return l.run(ctx, "count-down", func(ctx context.Context, e *zkconn.Epoch) error { return l.countDown(ctx, e, event) })
@@ -236,10 +230,8 @@ func (l *Latch) found(ctx context.Context, e *zkconn.Epoch, founded *int64) (ope
 	return v.T.Open, there, err
 }
 
-// Wait returns when the latch is open. If ctx ends, the error says who has counted. If the latch is removed, it is
-// zksync.ErrBroken; a Wait that had no connection then waits for a new latch, of which no event has been counted.
-//
-// If the process that counts the last event dies before it has opened the latch, the waiters open it within a session timeout.
+// Wait returns when the latch is open. If ctx ends, the error says who has counted. If the latch is removed,
+// it is zksync.ErrBroken; a Wait that had no connection then waits for a new latch.
 func (l *Latch) Wait(ctx context.Context) error {
 	counted := ""
 	err := l.run(ctx, "wait", func(ctx context.Context, e *zkconn.Epoch) error {
@@ -319,9 +311,8 @@ func (l *Latch) openIfDone(ctx context.Context, e *zkconn.Epoch) error {
 	return err
 }
 
-// Done returns a channel that is closed when the latch has opened. It does not block. All objects of one path and session share
-// one wait, without a goroutine. If that ends with an error, as Wait would, the next call of Done begins another one. So in a
-// select put the call itself, and use Wait to learn of errors.
+// Done returns a channel that is closed when the latch has opened. It does not block. If its wait fails, as
+// Wait would, the next call of Done begins another: so in a select put the call itself.
 func (l *Latch) Done() <-chan struct{} {
 	l.made().mu.Lock()
 	defer l.mu.Unlock()
@@ -372,8 +363,7 @@ func (l *Latch) learn() {
 	}
 }
 
-// Count is the number of events that are still to come, as the leader of the servers knew it at some instant of the call; 0
-// if the latch is open. It creates nothing on the servers.
+// Count is the number of events that are still to come; 0 if the latch is open.
 func (l *Latch) Count(ctx context.Context) (remaining int, err error) {
 	err = l.run(ctx, "count", func(ctx context.Context, e *zkconn.Epoch) error {
 		if err := record.Synced(ctx, e, l.terms.Base); err != nil {

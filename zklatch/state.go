@@ -22,7 +22,7 @@ type State struct {
 	Total   int64 `json:"total"`
 }
 
-// State reads how many events have been counted. It shows the total that is on the servers, also if that is another one.
+// State reads the state.
 func (l *Latch) State(ctx context.Context) (State, error) {
 	return look.State(ctx, l.made().at, layout.Latch, func(r *look.Reader) State {
 		first, _ := l.terms.First()
@@ -45,10 +45,10 @@ func (l *Latch) State(ctx context.Context) (State, error) {
 	})
 }
 
-// GateState is the state of a gate: "open", or "closed" with the process that closed it as its entry.
+// GateState is the state of a gate: "open", or "closed" by its entry.
 type GateState struct{ zksync.Summary }
 
-// State reads which process has closed the gate, and when.
+// State reads the state.
 func (g *Gate) State(ctx context.Context) (GateState, error) {
 	return look.State(ctx, g.made().at, layout.Gate, func(r *look.Reader) GateState {
 		n := r.Node(g.node())
