@@ -17,14 +17,12 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// Phaser is java.util.concurrent's Phaser for many machines: a barrier for phase after phase, whose parties may
-// change. All Phasers with the same path are one.
+// Phaser is java.util.concurrent's Phaser for many machines: a barrier for phase after phase, whose parties
+// may change.
 //
-// Phases count from 0; after 2147483647 comes 0 again. A phaser that has terminated stays so: its phase is negative, the last
-// one plus math.MinInt32, no call waits, and no party is registered. So give each run of a job a path of its own.
-//
-// A party is registered through one Phaser object and arrives through it. It belongs to the session in which it was registered,
-// and is deregistered when that ends: see docs/guarantees.md.
+// Phases count from 0 to 2147483647, and again. A phaser that has terminated stays so: its phase is negative,
+// no call waits, and no party is registered. A party is registered through one Phaser object and arrives
+// through it. It belongs to the session in which it was registered, and is deregistered when that ends.
 type Phaser struct {
 	at        *session.Access
 	onAdvance func(ctx context.Context, phase, registered int) bool
@@ -56,18 +54,18 @@ type option struct {
 	set func(*Phaser)
 }
 
-// WithOnAdvance makes the phaser call f when all parties have arrived, before any party continues and before another is
-// registered, like Java's onAdvance. If f returns true, the phaser terminates; without f it does when no party is left.
+// WithOnAdvance makes the phaser call f when all parties have arrived, before any continues, like Java's
+// onAdvance. If f returns true, the phaser terminates; without f it does when no party is left. All users
+// must have such a function, or none.
 //
-// f runs once for each phase, and to its end, in a process whose call has noticed the last arrival. If that process dies or loses
-// its session (cause zksync.ErrLost), another waiting call runs its f for the same phase. If f panics, so does the call that
-// started it. All users of the phaser must have such a function, or none.
+// f runs once for each phase, in a process whose call has noticed the last arrival. If that process loses its
+// session (cause zksync.ErrLost), another waiting call runs its f for the phase. If f panics, so does the
+// call that started it.
 func WithOnAdvance(f func(ctx context.Context, phase, registered int) bool) zksync.Option {
 	return option{session.Misplaced("WithOnAdvance"), func(p *Phaser) { p.onAdvance = f }}
 }
 
-// New names a phaser by a path of its own, which is created when it is first needed. It does no I/O. The first call reports
-// a malformed path, a nil session, or an option that does not apply as zksync.ErrMisuse.
+// New names a phaser.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Phaser {
 	own, rest := session.Own[option](opts)
 	p := &Phaser{phase: -1, at: session.NewAccess("zkphaser", (*session.Session)(s), path, rest).Without(session.OfHolds...)}
@@ -106,9 +104,8 @@ func known(n int, err error) (int, error) {
 	return n, nil
 }
 
-// Register registers a party and returns the phase at which it has to arrive. If the phaser has terminated, the phase is
-// negative and no party is registered. While the phaser advances it waits. After an error no party is registered: a request
-// under way is taken back, at once if the connection allows. It costs one request, two the first time.
+// Register registers a party and returns the phase at which it has to arrive, negative if the phaser has
+// terminated. While the phaser advances it waits. After an error no party is registered.
 func (p *Phaser) Register(ctx context.Context) (phase int, err error) { return p.BulkRegister(ctx, 1) }
 
 // BulkRegister registers n parties at the same phase, one after the other. If n is 0, it returns the phase.
@@ -124,36 +121,34 @@ func (p *Phaser) BulkRegister(ctx context.Context, n int) (phase int, err error)
 	return known(t.number(), err)
 }
 
-// Arrive says that a party has arrived, and does not wait for the other parties. It returns the phase at which the party
-// arrived, negative if the phaser has terminated. The last arrival advances the phaser, and waits for the function of
-// [WithOnAdvance]. If the party was lost with its session, the error is zksync.ErrLost; then it may register again.
+// Arrive says that a party has arrived, and does not wait for the others. It returns the phase at which the
+// party arrived, negative if the phaser has terminated. The last arrival advances the phaser, and waits for
+// the function of [WithOnAdvance]. If the party was lost with its session, the error is zksync.ErrLost; then
+// it may register again.
 //
-// If an error comes with a phase of -1, the call may be repeated: the party arrives once. Any other phase is that of the
-// arrival, which has happened. It costs one request, the last arrival two.
+// If an error comes with a phase of -1, the call may be repeated: the party arrives once. Any other phase is
+// that of the arrival, which has happened.
 func (p *Phaser) Arrive(ctx context.Context) (phase int, err error) {
 	phase, err = p.made().arrive(ctx, false, false)
 	return phase, p.at.Named("arrive", err)
 }
 
-// ArriveAndDeregister is Arrive, and also deregisters the party: the next phases do not wait for it.
+// ArriveAndDeregister is Arrive, and also deregisters the party.
 func (p *Phaser) ArriveAndDeregister(ctx context.Context) (phase int, err error) {
 	phase, err = p.made().arrive(ctx, true, false)
 	return phase, p.at.Named("deregister", err)
 }
 
-// ArriveAndAwaitAdvance arrives, waits for the others, and returns the next phase, negative if the phaser has terminated. If
-// it fails while it waits, the phase with the error is that of the arrival, for AwaitAdvance.
-//
-// A phase with n parties that wait costs 2n requests, and one event wakes each. A party that begins to wait when the phase
-// is over already asks once more.
+// ArriveAndAwaitAdvance arrives, waits for the others, and returns the next phase, negative if the phaser has
+// terminated. If it fails while it waits, the phase with the error is that of the arrival, for AwaitAdvance.
 func (p *Phaser) ArriveAndAwaitAdvance(ctx context.Context) (phase int, err error) {
 	phase, err = p.made().arrive(ctx, false, true)
 	return phase, p.at.Named("arrive-and-await", err)
 }
 
-// AwaitAdvance waits until the phaser has advanced from phase, and returns the phaser's phase then, negative if it has
-// terminated. If the phaser is in another phase, it returns at once. A negative phase is returned as it is. A caller need
-// not be a party. If ctx ends, the error says who is missing.
+// AwaitAdvance waits until the phaser has advanced from phase, and returns its phase then, negative if it has
+// terminated. If the phaser is in another phase, or phase is negative, it returns at once. A caller need not
+// be a party. If ctx ends, the error says who is missing.
 func (p *Phaser) AwaitAdvance(ctx context.Context, phase int) (next int, err error) {
 	if phase < 0 {
 		return phase, nil
@@ -171,13 +166,13 @@ func (p *Phaser) AwaitAdvance(ctx context.Context, phase int) (next int, err err
 	return known(t.number(), p.at.Named("await-advance", record.Saying(err, missing)))
 }
 
-// ForceTermination terminates the phaser: all waiting calls return. If ctx ends, it is unknown whether it was terminated.
+// ForceTermination terminates the phaser: all waiting calls return. If ctx ends, it is unknown whether it was
+// terminated.
 func (p *Phaser) ForceTermination(ctx context.Context) error {
 	return p.made().at.Run(ctx, "terminate", p.terminate)
 }
 
-// Phase is the phaser's phase, negative if it has terminated. Like Terminated, the numbers of parties and Attendance
-// it is what the leader of the servers knew at some instant of the call.
+// Phase is the phaser's phase, negative if it has terminated.
 func (p *Phaser) Phase(ctx context.Context) (int, error) {
 	t, err := p.made().look(ctx, "phase")
 	return known(t.number(), err)
@@ -189,8 +184,8 @@ func (p *Phaser) Terminated(ctx context.Context) (bool, error) {
 	return t.Terminated, err
 }
 
-// RegisteredParties is the number of registered parties, in all processes. In a phaser that has terminated the numbers of
-// parties mean nothing.
+// RegisteredParties is the number of registered parties, in all processes. After the termination the numbers
+// of parties mean nothing.
 func (p *Phaser) RegisteredParties(ctx context.Context) (int, error) {
 	unarrived, arrived, err := p.made().census(ctx, "registered")
 	return known(unarrived+arrived, err)
@@ -208,9 +203,8 @@ func (p *Phaser) UnarrivedParties(ctx context.Context) (int, error) {
 	return known(unarrived, err)
 }
 
-// Attendance returns the owners of the parties that have arrived at the phase, and of the registered parties that have not.
-// Both lists are empty if the phaser has terminated. It reads the node of each party. While other parties come and go, the
-// phaser may never have had exactly that state.
+// Attendance returns the owners of the parties that have arrived at the phase, and of those that have not;
+// empty if the phaser has terminated. It is made of several reads.
 func (p *Phaser) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
 	err = p.made().inOnePhase(ctx, "attendance", func(ctx context.Context, e *zkconn.Epoch, t state) (bool, error) {
 		if arrived, missing = nil, nil; t.Terminated {

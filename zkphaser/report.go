@@ -9,15 +9,15 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// State is the state of a phaser: "waiting", "advancing" (its function runs), "idle" without parties, or "terminated". Parties
-// that have still to arrive are "working".
+// State is the state of a phaser: "waiting", "advancing" (its function runs), "idle" without parties, or
+// "terminated". Parties that have still to arrive are "working".
 type State struct {
 	zksync.Summary
 	Arrived int64 `json:"count"`
 	Parties int64 `json:"total"`
 }
 
-// State reads the phase, and its parties. While parties come and go, the phaser may never have had exactly that state.
+// State reads the state.
 func (p *Phaser) State(ctx context.Context) (State, error) {
 	return look.State(ctx, p.made().at, layout.Phaser, func(r *look.Reader) State {
 		t := look.Data(r, r.Base, state{})
