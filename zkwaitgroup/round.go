@@ -211,11 +211,9 @@ func setOf(names []string) map[string]bool {
 	return set
 }
 
-// WaitContext waits until no living member is left. If there is none, it returns at once. If members died in that
-// round, it returns a [DeadMembersError] that names them. Members may be added while it waits.
-//
-// If ctx ends, the error also names processes with members that are not done. A wait costs three requests, and one at
-// the end of the round. For any number of members it watches only the end of the round and one member at a time.
+// WaitContext waits until no living member is left. If members died in that round, it returns a
+// [DeadMembersError] that names them. Members may be added while it waits. If ctx ends, the error also names
+// processes with members that are not done.
 func (g *WaitGroup) WaitContext(ctx context.Context) error {
 	round := int64(0)
 	var dead *DeadMembersError

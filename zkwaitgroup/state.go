@@ -12,14 +12,15 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// State is the state of a group: "waiting" or "done". An entry is the members that one WaitGroup has added, "living" or "dead".
+// State is the state of a group: "waiting" or "done". An entry is the members that one WaitGroup has added,
+// "living" or "dead".
 type State struct {
 	zksync.Summary
 	Living  int64 `json:"count"` // members that are not done
 	Members int64 `json:"total"` // these, and the dead of the round
 }
 
-// State reads the members that are not done: see [WaitGroup.Members].
+// State reads the state.
 func (g *WaitGroup) State(ctx context.Context) (State, error) {
 	return look.State(ctx, g.made().at, layout.WaitGroup, func(r *look.Reader) State {
 		members := r.Node(g.members())

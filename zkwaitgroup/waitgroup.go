@@ -19,9 +19,9 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// WaitGroup is sync.WaitGroup for many machines: a count of members in any processes, and a wait for all of them. All
-// WaitGroups with the same path are one group. It is safe for use by many goroutines; those of one process should share one,
-// so that it knows which members are its own. Add, Done, Wait and Go are those of sync.WaitGroup; the other forms return errors.
+// WaitGroup is sync.WaitGroup for many machines: a count of members in any processes, and a wait for all of
+// them. The goroutines of one process should share one, so that it knows which members are its own. Add,
+// Done, Wait and Go are those of sync.WaitGroup; the other forms return errors.
 //
 // A member belongs to the session that added it, and dies if that session ends before the member is done.
 type WaitGroup struct {
@@ -37,9 +37,7 @@ type WaitGroup struct {
 	mine []*own // its own records, oldest first; only the goroutine that writes uses it
 }
 
-// New names a group by a path of its own, which is created when it is first needed. It does no I/O. The first call
-// reports a malformed path, a nil session, or an option that does not apply as zksync.ErrMisuse; the methods of
-// sync.WaitGroup's method set panic then.
+// New names a group.
 func New(s *zksync.Session, path string, opts ...zksync.Option) *WaitGroup {
 	g := &WaitGroup{path: path, at: session.NewAccess("zkwaitgroup", (*session.Session)(s), path, opts).Without(session.OfHolds...), id: node.NewUUID()}
 	if g.at.Misuse() == nil {
@@ -61,29 +59,24 @@ var (
 	errRemoved  = errs.Broken("the wait group", "nodes of it were removed externally; remove the rest, too")
 )
 
-// AddContext adds n members of this process. After an error no member was added: a request under way is taken back, at
-// once if the connection allows. If n is negative, it is -n calls of DoneContext.
-//
-// It costs one request; the first member of this WaitGroup costs a watch more, and the first of a round one or more
-// requests that are refused. Calls that come while a request is under way share the next one. A negative n costs a
-// request for each WaitGroup whose members are done.
+// AddContext adds n members of this process. After an error no member was added. If n is negative, it is -n
+// calls of DoneContext.
 func (g *WaitGroup) AddContext(ctx context.Context, n int) error {
 	_, err := g.made().change(ctx, n)
 	return errs.Wrap("zkwaitgroup", "add", g.path, err)
 }
 
-// DoneContext says that one member is done: the oldest of this WaitGroup, or, if there is none, a living member of another
-// one. If ctx ends, the Done is still sent, exactly once, so do not repeat it. A Done for a member that has died changes
-// nothing. If no member is left, the error is zksync.ErrMisuse, unless members died in the last round.
-//
-// It costs one request for a member of this WaitGroup that is not the last of the group.
+// DoneContext says that one member is done: the oldest of this WaitGroup, or else a living member of another
+// one. If ctx ends, the Done is still sent, exactly once: do not repeat it. A Done for a member that has died
+// changes nothing. If no member is left, the error is zksync.ErrMisuse, unless members died in the last
+// round.
 func (g *WaitGroup) DoneContext(ctx context.Context) error {
 	_, err := g.made().change(ctx, -1)
 	return errs.Wrap("zkwaitgroup", "done", g.path, err)
 }
 
-// Add is AddContext without an end. As with sync.WaitGroup it panics if delta is negative and fewer members than that are
-// left; these are done.
+// Add is AddContext without an end. It panics if delta is negative and fewer members than that are left;
+// these are done.
 func (g *WaitGroup) Add(delta int) { g.made().mustChange("add", delta) }
 
 // Done says that one member is done. It panics like Add.
@@ -108,8 +101,8 @@ func (g *WaitGroup) Wait() {
 	}
 }
 
-// Go adds a member and calls f in a new goroutine. When f returns, the member is done. As with sync.WaitGroup, f must not
-// panic. If the session is closed while f runs, the member dies.
+// Go adds a member and calls f in a new goroutine. When f returns, the member is done. f must not panic. If
+// the session is closed while f runs, the member dies.
 func (g *WaitGroup) Go(f func()) {
 	g.Add(1)
 	go g.run(f)
@@ -130,8 +123,8 @@ func (g *WaitGroup) run(f func()) {
 	f()
 }
 
-// GoContext adds a member like AddContext, and then calls f like Go. The context of f ends with ctx, and when the
-// member is dead (cause zksync.ErrLost).
+// GoContext is Go with the errors of AddContext. The context of f ends with ctx, and when the member is dead
+// (cause zksync.ErrLost).
 func (g *WaitGroup) GoContext(ctx context.Context, f func(ctx context.Context)) error {
 	e, err := g.made().change(ctx, 1)
 	if err != nil {
@@ -150,13 +143,12 @@ func (g *WaitGroup) GoContext(ctx context.Context, f func(ctx context.Context)) 
 // Member is what the servers know of the members that one WaitGroup added in one session.
 type Member struct {
 	zksync.Owner
-	// N is the number of these members that are not done.
+	// N is how many of them are not done.
 	N int
-	// Dead means that their session has ended.
+	// Dead: their session has ended.
 	Dead bool
 }
 
-// String is "host (pid 1, name)", with what is known, and the number of members if it is not 1.
 func (m Member) String() string {
 	if m.N > 1 {
 		m.Name = strings.TrimPrefix(fmt.Sprint(m.Name, ", ", m.N, " members"), ", ")
@@ -167,16 +159,13 @@ func (m Member) String() string {
 	return m.Owner.String()
 }
 
-// DeadMembersError names the members of a group that died before they were done.
-// errors.Is(err, zksync.ErrBroken) is true for it.
+// DeadMembersError names the members of a group that died before they were done. It is a zksync.ErrBroken.
 type DeadMembersError struct {
-	// Members are the dead.
 	Members []Member
 	// More is the number of further records of dead members.
 	More int
 }
 
-// Error names the dead.
 func (e *DeadMembersError) Error() string {
 	names := make([]string, len(e.Members))
 	for i, m := range e.Members {
@@ -189,11 +178,10 @@ func (e *DeadMembersError) Error() string {
 	return text
 }
 
-// Unwrap returns zksync.ErrBroken.
 func (e *DeadMembersError) Unwrap() error { return zksync.ErrBroken }
 
-// Members lists the members that are not done, also the dead of the round, in no order. It is made of several reads:
-// while others add members or are done, the group may never have had exactly that state.
+// Members lists the members that are not done, also the dead of the round, in no order. It is made of several
+// reads: the group may never have had exactly that state.
 func (g *WaitGroup) Members(ctx context.Context) (all []Member, err error) {
 	return g.list(ctx, "members")
 }
@@ -201,8 +189,8 @@ func (g *WaitGroup) Members(ctx context.Context) (all []Member, err error) {
 // maxMissing is the greatest length of the list of Missing: any program may have written the numbers in records.
 const maxMissing = 1 << 20
 
-// Missing returns the owners of the living members that are not done, once for each member. If there are more than
-// 1,048,576, the error is zksync.ErrMisuse; Members counts them.
+// Missing returns the owners of the living members that are not done, once for each member. Of more than
+// 1,048,576 the error is zksync.ErrMisuse.
 func (g *WaitGroup) Missing(ctx context.Context) (owners []zksync.Owner, err error) {
 	all, err := g.list(ctx, "missing")
 	for _, m := range all {
@@ -219,8 +207,7 @@ func (g *WaitGroup) Missing(ctx context.Context) (owners []zksync.Owner, err err
 	return owners, err
 }
 
-// Count is the number of living members that are not done. Like Members it is made of several reads: one for each
-// process that has members.
+// Count is the number of living members that are not done. It is made of several reads.
 func (g *WaitGroup) Count(ctx context.Context) (n int, err error) {
 	all, err := g.list(ctx, "count")
 	for _, m := range all {
