@@ -148,9 +148,11 @@ func (t *Table) RunAt(ctx context.Context, op string, need Need, key Key, f func
 	if key.Err != nil && t.at.Misuse() == nil {
 		return t.at.Named(op, key.Err)
 	}
-	return t.run(ctx, op, need, func(ctx context.Context, e *zkconn.Epoch, there bool) error {
-		if !there {
-			return nil
+	// It is run, without its closure: that would be one more on the way of each call.
+	return t.at.Run(ctx, op, func(ctx context.Context, e *zkconn.Epoch) error {
+		there, err := t.find(ctx, e, need)
+		if err != nil || !there {
+			return err
 		}
 		return f(&Place{t: t, ctx: ctx, e: e, bucket: t.bucket(key.Text), name: name})
 	})
