@@ -290,3 +290,36 @@ func TestMembersWhomOthersEndedInARoundThatIsKeptWereNotReported(t *testing.T) {
 		require.NoError(t, other.WaitContext(ctx), "its only member is done")
 	})
 }
+
+// The report of the round in which a member died is not kept any more, or does not name it. Its Done changes nothing all the same.
+func TestADoneForADeadMemberThatIsForgottenTakesNoOther(t *testing.T) {
+	for name, c := range map[string]struct{ dead, later int }{"many rounds": {0, 8}, "many dead": {65, 0}} {
+		t.Run(name, func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				s, other := v.Session(), groups(v, 1)[0]
+				var all []*zkwaitgroup.WaitGroup
+				die := func(s *zksync.Session, n int) {
+					for range n {
+						g := zkwaitgroup.New(s, proving.GroupPath)
+						require.NoError(t, g.AddContext(t.Context(), 1))
+						all = append(all, g)
+					}
+					v.Server.Expire(s.ID())
+					require.ErrorIs(t, other.WaitContext(t.Context()), zksync.ErrBroken)
+				}
+				die(s, 1+c.dead)
+				died := all
+				for range c.later {
+					die(v.Session(), 1)
+				}
+				v.Later()
+				require.NoError(t, other.AddContext(t.Context(), 1))
+				for _, g := range died {
+					require.NoError(t, g.DoneContext(t.Context()))
+				}
+				v.Remaining(other, 1)
+				require.NoError(t, other.DoneContext(t.Context()))
+			})
+		})
+	}
+}

@@ -191,3 +191,25 @@ func TestASumOfMembersThatIsTooGreatIsTheGreatestNumber(t *testing.T) {
 		require.ErrorIs(t, err, zksync.ErrMisuse)
 	})
 }
+
+// Another program has deleted the node that shows that the members of a record live. They are dead, and those that are added later
+// live.
+func TestMembersWhoseNodeWasDeletedAreDead(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		gs := groups(v, 2)
+		require.NoError(t, gs[0].AddContext(t.Context(), 2))
+		require.NoError(t, gs[1].AddContext(t.Context(), 1))
+		require.NoError(t, gs[1].DoneContext(t.Context())) // so that its own watch is all that gs[0] has
+		alive := proving.GroupPath + "/round/alive"
+		v.Server.DeleteAll(alive + "/" + v.Server.Children(alive)[0])
+		v.Quiet()
+		require.NoError(t, gs[0].AddContext(t.Context(), 1))
+		v.Remaining(gs[1], 1)
+		require.NoError(t, gs[0].AddContext(t.Context(), -2))
+		v.Remaining(gs[1], 1)
+		require.NoError(t, gs[0].DoneContext(t.Context()))
+		err := gs[1].WaitContext(t.Context())
+		require.Equal(t, 2, reports(t, 1, err))
+		v.NothingLeft(proving.GroupPath, "dead")
+	})
+}
