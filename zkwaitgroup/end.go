@@ -36,16 +36,14 @@ func (g *WaitGroup) end(ctx context.Context, e *zkconn.Epoch, empty bool) error 
 			return err
 		}
 		// The records are listed first: so if no member is alive at the second listing, they all are of the dead.
-		ids, was, err := g.listed(ctx, e, g.members())
+		// If a round has begun between the two, and is over, the servers refuse to remove what was listed.
+		ids, _, err := g.listed(ctx, e, g.members())
 		if err != nil {
 			return err
 		}
 		alive, stat, err := g.listed(ctx, e, g.alive())
-		switch {
-		case err != nil || len(alive) > 0 || stat.Czxid == 0:
+		if err != nil || len(alive) > 0 || stat.Czxid == 0 {
 			return err
-		case was.Czxid != stat.Czxid: // a round has begun between the two, and is over
-			return node.ErrAgain
 		}
 		records := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == claimed })
 		many := len(records) > g.atOnce(records) || len(records) < len(ids)

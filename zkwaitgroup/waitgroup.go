@@ -2,7 +2,7 @@
 //
 // Each WaitGroup has one record of its members in each of its sessions, and beside it an ephemeral node while a member is not
 // done. So members without that node are dead, and a round is over when there is no such node. See round.go for the nodes,
-// change.go for how a change is made once, and end.go for the end of a round.
+// batch.go for what is written, change.go for how a change is made once, and end.go for the end of a round.
 package zkwaitgroup
 
 import (

@@ -50,25 +50,27 @@ func TestAnAddThatIsTakenBackIsNotMistakenForAMemberThatDied(t *testing.T) {
 // The answer to an Add is lost, and its session lives on for a while after its process has given it up. The next session has
 // the members again. The first ones have no calls of Done, so none may be taken for them.
 func TestMembersThatWereAddedTwiceTakeNoDone(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-		defer cancel()
-		s := v.Session(zksync.WithTimeout(6 * time.Second))
-		g, other := zkwaitgroup.New(s, proving.GroupPath), groups(v, 1)[0]
-		require.NoError(t, g.AddContext(ctx, 1))
-		lost := s.ID()
-		v.Server.Intercept(zktest.On(zktest.CloseSession, "**").Of(lost).LoseRequest())
-		heal := v.Server.DropReplies(lost)
-		require.NoError(t, g.AddContext(ctx, 2))
-		require.NotEqual(t, lost, s.ID())
-		heal()
-		for range 3 {
-			require.NoError(t, g.DoneContext(ctx))
-		}
-		v.Later()
-		v.Remaining(other, 0)
-		require.NotErrorIs(t, other.WaitContext(ctx), context.DeadlineExceeded)
-	})
+	for _, dones := range [][]int{{-1, -1, -1}, {-3}} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+			defer cancel()
+			s := v.Session(zksync.WithTimeout(6 * time.Second))
+			g, other := zkwaitgroup.New(s, proving.GroupPath), groups(v, 1)[0]
+			require.NoError(t, g.AddContext(ctx, 1))
+			lost := s.ID()
+			v.Server.Intercept(zktest.On(zktest.CloseSession, "**").Of(lost).LoseRequest())
+			heal := v.Server.DropReplies(lost)
+			require.NoError(t, g.AddContext(ctx, 2))
+			require.NotEqual(t, lost, s.ID())
+			heal()
+			for _, n := range dones {
+				require.NoError(t, g.AddContext(ctx, n))
+			}
+			v.Later()
+			v.Remaining(other, 0)
+			require.NotErrorIs(t, other.WaitContext(ctx), context.DeadlineExceeded)
+		})
+	}
 }
 
 // The members of an Add that was given up are to be removed, and their session is lost before that. They die with it: no other
@@ -128,5 +130,32 @@ func TestADoneThatWasLostWithItsSessionIsNotSaidAgain(t *testing.T) {
 		heal()
 		require.Equal(t, 1, len(v.Server.Children(proving.GroupPath+"/round/alive")))
 		require.ErrorIs(t, other.WaitContext(ctx), zksync.ErrBroken)
+	})
+}
+
+// Otherwise others would see its member for a moment, and a process that ends in it would leave a dead member.
+func TestAnAddThatWasGivenUpBeforeItCouldBeSentIsNotSent(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session(zksync.WithTimeout(time.Minute))
+		g := zkwaitgroup.New(s, proving.GroupPath)
+		require.NoError(t, g.AddContext(t.Context(), 1))
+		v.Quiet()
+		allow := v.Server.Refuse()
+		v.Server.Disconnect(s.ID())
+		v.Quiet()
+		sent := v.Server.Intercept(zktest.On(zktest.Multi, "**").Of(s.ID()))
+		ctx, cancel := context.WithCancel(t.Context())
+		givesUp := proving.Waits(ctx, func(ctx context.Context) error { return g.AddContext(ctx, 1) })
+		v.Quiet()
+		stays := proving.Waits(t.Context(), func(ctx context.Context) error { return g.AddContext(ctx, 2) })
+		v.Quiet()
+		cancel()
+		require.ErrorIs(t, v.Failed(givesUp), context.Canceled)
+		allow()
+		v.Passes(stays)
+		v.Later()
+		require.Equal(t, 1, sent.Matched())
+		v.Remaining(g, 3)
+		require.NoError(t, g.AddContext(t.Context(), -3))
 	})
 }

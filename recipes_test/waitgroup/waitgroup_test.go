@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/testing/proving"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
 
@@ -198,5 +199,29 @@ func TestTheLeastNumberOfAnAddIsTooMany(t *testing.T) {
 		n, err := g.Count(context.Background())
 		require.NoError(t, err)
 		require.Zero(t, n)
+	})
+}
+
+// Calls share a request, and the sum of their numbers is greater than any.
+func TestNumbersThatAreTooGreatTogetherAreTooMany(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		g := zkwaitgroup.New(s, proving.GroupPath)
+		require.NoError(t, g.AddContext(t.Context(), 2))
+		held := v.Server.Intercept(zktest.On(zktest.Multi, "**").Of(s.ID()).Hold().Nth(1))
+		adds := proving.Waits(t.Context(), func(ctx context.Context) error { return g.AddContext(ctx, 1) })
+		require.NoError(t, held.WaitHeld(t.Context()))
+		var dones []*proving.Attempt
+		for range 2 {
+			dones = append(dones, proving.Waits(t.Context(), func(ctx context.Context) error { return g.AddContext(ctx, math.MinInt) }))
+		}
+		v.Quiet()
+		held.Release()
+		v.Passes(adds)
+		for _, d := range dones {
+			require.ErrorIs(t, v.Failed(d), zksync.ErrMisuse)
+		}
+		v.Remaining(g, 0)
+		v.NothingLeft(proving.GroupPath)
 	})
 }
