@@ -28,7 +28,7 @@ type batch struct {
 	left    int           // how many of them are not written
 	turn    *gate.Turn
 	tried   *change       // the newest that was sent and is not known to be made: it may have been, or may yet be
-	epoch   *zkconn.Epoch // the session in which the last members were written
+	epoch   *zkconn.Epoch // the session in which the newest was sent
 	err     error         // why some were not
 	undo    *batch        // removes the members of the Adds that gave up
 	written chan struct{} // closed at the end, under WaitGroup.mu
@@ -137,7 +137,7 @@ func (g *WaitGroup) writeBatch(ctx context.Context, e *zkconn.Epoch, b *batch) e
 		return err
 	}
 	// The members of earlier sessions are dead, whatever became of a request for them.
-	if c := b.tried; c != nil && c.own != nil && c.epoch != e {
+	if c := b.tried; c != nil && c.own != nil && b.epoch != e {
 		if b.tried = nil; !b.add {
 			b.left -= c.n
 			c.own.tally.N -= c.n

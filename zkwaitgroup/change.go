@@ -24,8 +24,7 @@ type change struct {
 	own     *own   // nil if the record belongs to another WaitGroup
 	old     *tally // nil if the change creates the record
 	now     tally
-	n       int // how many members it adds, or says are done
-	epoch   *zkconn.Epoch
+	n       int   // how many members it adds, or says are done
 	round   int64 // in which the record was read
 	ops     []any
 	refused error // nil if there was no answer
@@ -53,7 +52,7 @@ func (c *change) removes() bool { return c.now.left() == 0 && len(c.now.Taken) =
 // edit plans to add members to a record, or to say that as many of its members as are wanted are done. old is nil if there
 // is no record yet.
 func (g *WaitGroup) edit(e *zkconn.Epoch, b *batch, h *own, id string, old *tally, round int64) *change {
-	c := &change{id: id, own: h, n: b.left, epoch: e, round: round}
+	c := &change{id: id, own: h, n: b.left, round: round}
 	if old == nil {
 		_ = json.Unmarshal(g.at.Owner(), &c.now) // this process's own data; what is missing in it stays empty
 	} else {
@@ -119,7 +118,7 @@ func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) erro
 	}
 	before, begins := b.tried, false
 	for pace := (node.Pace{Free: 2}); ; {
-		b.tried = c // before it is sent: after that it may be applied at any time
+		b.tried, b.epoch = c, e // before it is sent: after that it may be applied at any time
 		res, err := e.StartMulti(c.ops...).Wait(ctx, e)
 		missing := record.RefusedAt(err, 0, zk.ErrNoNode)
 		switch {
@@ -163,7 +162,7 @@ func (g *WaitGroup) attempt(ctx context.Context, e *zkconn.Epoch, b *batch) erro
 // if it was lost.
 func (g *WaitGroup) applied(ctx context.Context, e *zkconn.Epoch, b *batch, res []zk.MultiResponse) error {
 	c, h := b.tried, b.tried.own
-	b.tried, b.left, b.epoch = nil, b.left-c.n, c.epoch
+	b.tried, b.left = nil, b.left-c.n
 	alive := zk.Stat{}
 	if n := len(res); n > 0 && res[n-1].Stat != nil { // the last operation wrote to alive: see edit
 		alive = *res[n-1].Stat
