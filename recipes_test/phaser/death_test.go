@@ -52,6 +52,24 @@ func TestThePhaseGoesOnWithoutAPartyThatDied(t *testing.T) {
 	}
 }
 
+// The first arrival notices that all parties of the session are gone.
+func TestEachArrivalAfterALostSessionSaysThatThePartiesWereLost(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		p, other := zkphaser.New(s, proving.PhaserPath), phasers(v, 1)[0]
+		v.Gives(0, func(ctx context.Context) (int, error) { return p.BulkRegister(ctx, 2) })
+		v.Gives(0, other.Register)
+		v.Server.Expire(s.ID())
+		v.Later()
+		for range 3 {
+			_, err := p.Arrive(context.Background())
+			require.ErrorIs(t, err, zksync.ErrLost)
+		}
+		v.Gives(0, p.Register)
+		v.Gives(0, p.Arrive)
+	})
+}
+
 func TestAPartyWhoseSessionEndsWhileItWaitsIsTold(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session()

@@ -76,3 +76,18 @@ func TestAWaitGoesOnWhenTheLockOfItsFunctionIsRemovedByHand(t *testing.T) {
 		require.EqualValues(t, 2, runs.Load())
 	})
 }
+
+func TestAPartyWhoseNodeIsRemovedByHandIsLost(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		p, other := phasers(v, 1)[0], phasers(v, 1)[0]
+		v.Gives(0, p.Register)
+		removed := v.Server.Children(proving.PhaserPath + "/phase-0")[0]
+		v.Gives(0, other.Register)
+		v.Remove(proving.PhaserPath + "/phase-0/" + removed)
+		_, err := p.Arrive(context.Background())
+		require.ErrorIs(t, err, zksync.ErrLost)
+		v.Gives(0, p.Register)
+		v.Gives(0, p.Arrive)
+		v.Gives(0, other.Arrive)
+	})
+}
