@@ -13,6 +13,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/testing/proving"
 	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 func TestAcceptance062IndicesAreAPermutationAndTheActionRunsOnceBeforeAnybodyLeaves(t *testing.T) {
@@ -211,5 +212,30 @@ func TestAnExtraPartyThatGivesUpLeavesTheOthersInPeace(t *testing.T) {
 		leave(v, both...)
 		leave(v, early, await(context.Background(), bs[1]))
 		emptied(v)
+	})
+}
+
+// It has got no answer, so it does not know that the others are enough without it.
+func TestAnExtraPartyWithoutAnAnswerLeavesTheOthersInPeace(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		running, finish := make(chan struct{}, 1), make(chan struct{})
+		bs := barriers(v, 2, zkbarrier.WithAction(func(context.Context) error {
+			running <- struct{}{}
+			<-finish
+			return nil
+		}))
+		s := v.Session()
+		extra := zkbarrier.NewBarrier(s, proving.BarrierPath, 2)
+		both := awaitAll(context.Background(), bs...)
+		v.Awaits(running, "the action")
+		v.Server.Intercept(zktest.On(zktest.Multi, "**").Of(s.ID()).Nth(1).Hold())
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		defer cancel()
+		_, err := extra.Await(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		v.Later()
+		broken(v, bs[1], false)
+		close(finish)
+		leave(v, both...)
 	})
 }
