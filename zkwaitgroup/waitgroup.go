@@ -1,9 +1,9 @@
 // Package zkwaitgroup has a [WaitGroup]: sync.WaitGroup for members of many processes, which may die.
-//
+package zkwaitgroup
+
 // Each WaitGroup has one record of its members in each of its sessions, and beside it an ephemeral node while a member is not
 // done. So members without that node are dead, and a round is over when there is no such node. See round.go for the nodes,
 // batch.go for what is written, change.go for how a change is made once, and end.go for the end of a round.
-package zkwaitgroup
 
 import (
 	"context"
