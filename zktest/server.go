@@ -150,7 +150,7 @@ func (s *Server) isClosed() bool {
 	return s.closed
 }
 
-// Dial, a go-zookeeper Dialer, opens a connection in memory, and ignores its arguments. Client and server
+// Dial opens a connection in memory, as a go-zookeeper Dialer, and ignores its arguments. Client and server
 // must be in the same bubble, or in none.
 func (s *Server) Dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	return s.dial(network, nil)
