@@ -3,9 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -15,16 +13,6 @@ import (
 
 	"github.com/go-menagerie/menagerie/bench"
 )
-
-// benchOptions are the flags of bench.
-type benchOptions struct {
-	scenarios, peers []string
-	clients          countList
-	duration         positiveDuration
-	rounds           count
-	out              string
-	asJSON, list     bool
-}
 
 // warmUp is how long each peer works at most in its first scenario before that is measured.
 const warmUp = 2 * time.Second
@@ -179,21 +167,6 @@ func incomplete(rows []bench.Row) error {
 		return nil
 	}
 	return failure("%s", strings.Join(errs, "; "))
-}
-
-// checkOut makes the directory of the report, if there shall be one, and finds out whether it can be written to.
-func (o benchOptions) checkOut() error {
-	if o.out == "" {
-		return nil
-	}
-	if err := os.MkdirAll(o.out, 0o755); err != nil {
-		return usage("--out: cannot make the directory: %v", err)
-	}
-	probe, err := os.CreateTemp(o.out, ".menagerie-bench-*")
-	if err != nil {
-		return usage("--out: cannot write into the directory: %v", err)
-	}
-	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
 // commandLine is what was typed, without secrets.

@@ -1,13 +1,24 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-menagerie/menagerie/bench"
 )
+
+// benchOptions are the flags of bench.
+type benchOptions struct {
+	scenarios, peers []string
+	clients          countList
+	duration         positiveDuration
+	rounds           count
+	out              string
+	asJSON, list     bool
+}
 
 // everything is the name that stands for all scenarios.
 const everything = "all"
@@ -71,30 +82,17 @@ func clientsOf(s bench.Scenario) string {
 	return fmt.Sprintf("%d to %s", s.Min, bench.Clients(s.Max))
 }
 
-// countList is a flag value: numbers of clients, separated by commas.
-type countList []int
-
-const maxClients = 10_000
-
-func (l *countList) Type() string { return "numbers" }
-
-func (l *countList) String() string {
-	texts := make([]string, len(*l))
-	for i, n := range *l {
-		texts[i] = strconv.Itoa(n)
+// checkOut makes the directory of the report, if there shall be one, and finds out whether it can be written to.
+func (o benchOptions) checkOut() error {
+	if o.out == "" {
+		return nil
 	}
-	return strings.Join(texts, ",")
-}
-
-func (l *countList) Set(s string) error {
-	var all countList
-	for text := range strings.SplitSeq(s, ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(text))
-		if err != nil || n <= 0 || n > maxClients {
-			return fmt.Errorf("want whole numbers from 1 to %d, separated by commas, such as 1,8,32", maxClients)
-		}
-		all = append(all, n)
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return usage("--out: cannot make the directory: %v", err)
 	}
-	*l = all
-	return nil
+	probe, err := os.CreateTemp(o.out, ".menagerie-bench-*")
+	if err != nil {
+		return usage("--out: cannot write into the directory: %v", err)
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }

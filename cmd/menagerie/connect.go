@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
@@ -26,14 +24,6 @@ var (
 	errUnreachable = errors.New("servers unreachable")
 	errNotInTime   = errors.New("not in time")
 )
-
-// target names the servers: those that were given or the local default.
-func (a *app) target() string {
-	if a.servers == "" {
-		return defaultServers
-	}
-	return a.servers
-}
 
 // patience limits a command's first attempts to connect; zero means as long as ctx
 // allows. --wait also bounds connecting, unless there is a --connect-timeout.
@@ -142,14 +132,6 @@ func nobodyThere(why error) bool {
 	return errors.Is(why, syscall.ECONNREFUSED) || errors.As(why, &dns)
 }
 
-// described is target, with a hint if it is the default.
-func (a *app) described() string {
-	if a.servers == "" {
-		return defaultServers + " (the default, because neither --servers nor " + serversEnv + " is given)"
-	}
-	return a.servers
-}
-
 // sessionError puts an error of zksync into words. Misuse comes from the command line.
 func (a *app) sessionError(err error) error {
 	if errors.Is(err, zksync.ErrMisuse) {
@@ -158,63 +140,7 @@ func (a *app) sessionError(err error) error {
 	return failure("%s: %s", a.target(), forPeople(err))
 }
 
-// forPeople is the text of an error without the package prefixes, which mean nothing to a
-// user of the command.
-func forPeople(err error) string {
-	return inWords(strings.TrimSuffix(err.Error(), ": misuse"))
-}
-
-// inWords is what a text of the library means to a user of the command.
-func inWords(s string) string { return alerts.Replace(people.Replace(s)) }
-
-// alerts are what servers of several kinds send to a client that shows no certificate, or one that they do not trust.
-var alerts = strings.NewReplacer("tls: bad certificate", "tls: bad certificate"+wantsCertificate, "tls: certificate required", "tls: certificate required"+wantsCertificate)
-
-const wantsCertificate = " (the server wants a client certificate that it trusts: --tls-cert and --tls-key)"
-
-// people has flags where the library names its options.
-var people = strings.NewReplacer("zksync: ", "", "bench: ", "", "reentrant: ", "", "zkatomic: ", "", "zkbarrier: ", "", "zkcond: ", "", "zkcron: ", "", "zkdurable: ", "",
-	"zkelection: ", "", "zkflight: ", "", "zkgroup: ", "", "zklatch: ", "", "zkmap: ", "", "zkonce: ", "", "zkphaser: ", "", "zkqueue: ", "",
-	"zkrwmutex: ", "", "zksemaphore: ", "", "zkwaitgroup: ", "", "zkwatch: ", "",
-	"WithAuth", "--auth", "WithACL", "--acl", "WithTLSFiles", "--tls-ca, --tls-cert and --tls-key", "WithTLS", "--tls", "WithTimeout", "--timeout",
-	"WithExistingChroot", "--existing-chroot")
-
 // goodbye ends the session, in bounded time whatever the servers do. Without a connection
 // Close tries for a while: if a server comes back in time, the session's nodes are removed at
 // once, and not only when it expires.
 func goodbye(s *zksync.Session) { _ = s.Close() } // a session that cannot be ended now expires
-
-// endSignals are the signals that ask a command to end.
-var endSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
-
-// signalContext returns a context that the first of the end signals cancels, with an
-// interruption as its cause. The next one ends the process, as if nobody listened. A signal that was
-// ignored when the process started (nohup) stays ignored.
-func signalContext(parent context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(parent)
-	signals := make(chan os.Signal, 1)
-	notify(signals, endSignals...)
-	stopped := make(chan struct{})
-	go func() {
-		select {
-		case sig := <-signals:
-			signal.Stop(signals)
-			cancel(&interruption{signal: sig})
-		case <-stopped:
-		}
-	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		close(stopped)
-		cancel(nil)
-	}
-}
-
-// notify is signal.Notify without the signals that are ignored.
-func notify(c chan<- os.Signal, wanted ...os.Signal) {
-	for _, sig := range wanted {
-		if !signal.Ignored(sig) {
-			signal.Notify(c, sig)
-		}
-	}
-}

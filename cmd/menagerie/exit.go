@@ -17,6 +17,7 @@ import (
 const (
 	exitFailure     = 1
 	exitUsage       = 2
+	exitRefused     = 3 // something is not what the command line says, and nothing was changed
 	exitNoSuchPath  = 4
 	exitNotObtained = 75
 	exitLost        = 76

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -86,6 +87,34 @@ func (c *count) Set(s string) error {
 	return nil
 }
 
+// countList is a flag value: numbers of clients, separated by commas.
+type countList []int
+
+const maxClients = 10_000
+
+func (l *countList) Type() string { return "numbers" }
+
+func (l *countList) String() string {
+	texts := make([]string, len(*l))
+	for i, n := range *l {
+		texts[i] = strconv.Itoa(n)
+	}
+	return strings.Join(texts, ",")
+}
+
+func (l *countList) Set(s string) error {
+	var all countList
+	for text := range strings.SplitSeq(s, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil || n <= 0 || n > maxClients {
+			return fmt.Errorf("want whole numbers from 1 to %d, separated by commas, such as 1,8,32", maxClients)
+		}
+		all = append(all, n)
+	}
+	*l = all
+	return nil
+}
+
 // noArguments refuses positional arguments in words that say what was found.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
@@ -118,6 +147,17 @@ func checkPath(path string) error {
 		return usage("path %q has a control character: leave it out", shown)
 	}
 	return nil
+}
+
+// onePath refuses what is not one PATH.
+func onePath(_ *cobra.Command, args []string) error {
+	switch len(args) {
+	case 0:
+		return usage("PATH is missing, such as /locks/nightly")
+	case 1:
+		return checkPath(args[0])
+	}
+	return usage("want one PATH, found %q too", args[1])
 }
 
 // shorten keeps an error about a very long argument readable.

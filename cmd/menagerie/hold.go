@@ -16,9 +16,6 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// exitRefused says that something is not what the command line says, and that nothing was changed.
-const exitRefused = 3
-
 // holdOptions is the command line of hold.
 type holdOptions struct {
 	lockOptions

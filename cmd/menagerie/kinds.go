@@ -110,6 +110,15 @@ func (l *look) describe(ctx context.Context, n *reads.Node) (*object, error) {
 	return o, nil
 }
 
+// object describes what is at path; nil if there is no node.
+func (l *look) object(ctx context.Context, path string) (*object, error) {
+	n, err := l.node(ctx, path)
+	if n == nil || err != nil {
+		return nil, err
+	}
+	return l.describe(ctx, n)
+}
+
 // of is the object of a type, which is its State.
 func (l *look) of(ctx context.Context, n *reads.Node, kind string) (*object, error) {
 	l.Known = n

@@ -236,28 +236,3 @@ func cannotRun(err error) error {
 	}
 	return exitWith(exitCannotRun, "%v", err)
 }
-
-// interruptible returns a context that the next signal cancels, and a function that ends
-// this. After it signals stay in the channel. The function may be called twice. If a signal came, the next one
-// ends the process.
-func interruptible(parent context.Context, signals chan os.Signal) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(parent)
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		select {
-		case sig := <-signals:
-			signal.Stop(signals)
-			cancel(&interruption{signal: sig})
-		case <-stop:
-		}
-	}()
-	var once bool
-	return ctx, func() {
-		if !once {
-			once = true
-			close(stop)
-		}
-		<-stopped
-	}
-}

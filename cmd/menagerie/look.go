@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	reads "github.com/go-menagerie/menagerie/internal/look"
 	"github.com/go-menagerie/menagerie/internal/session"
@@ -28,4 +30,53 @@ func looking(ctx context.Context, s *zksync.Session, f func(context.Context, *lo
 // node reads a node and the names of its children; nil if there is none.
 func (l *look) node(ctx context.Context, p string) (*reads.Node, error) {
 	return l.Node(ctx, l.Session.Full(p))
+}
+
+// redraw is the shortest time between two frames of --watch.
+const redraw = 100 * time.Millisecond
+
+// follow calls show with a look at the servers. It calls show again when something that show has read
+// changes, at most once every pause. If again is false, it calls show once.
+func follow(ctx context.Context, s *zksync.Session, pause time.Duration, again bool, show func(context.Context, *look) error) error {
+	return looking(ctx, s, func(ctx context.Context, l *look) error {
+		for {
+			if again {
+				l.Changed = make(chan struct{}, 1)
+			}
+			err := show(ctx, l)
+			switch {
+			case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
+				// The watches are not set again if the connection was lost meanwhile.
+				if err := l.Epoch.Await(ctx); err != nil {
+					return err
+				}
+			case err != nil || !again:
+				return err
+			default:
+				select {
+				case <-l.Changed:
+				case <-l.Epoch.Over():
+					return zkconn.ErrOver
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			}
+			l.Stop()
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	})
+}
+
+// rest waits for d, and reports whether ctx lives.
+func rest(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

@@ -3,26 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
-	"path"
 	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/go-menagerie/menagerie/bench/terminal"
-	reads "github.com/go-menagerie/menagerie/internal/look"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
-	"github.com/go-menagerie/menagerie/zksync"
 )
-
-// lsOptions is the command line of ls.
-type lsOptions struct {
-	path                         string
-	asJSON, long, recurse, watch bool
-}
 
 func (a *app) lsCommand() *cobra.Command {
 	var o lsOptions
@@ -70,23 +59,6 @@ Exit codes:
 	flags.BoolVarP(&o.recurse, "recursive", "r", false, "also show everything below")
 	flags.BoolVar(&o.watch, "watch", false, "print again at each change, until interrupted")
 	return cmd
-}
-
-func onePath(_ *cobra.Command, args []string) error {
-	switch len(args) {
-	case 0:
-		return usage("PATH is missing, such as /locks/nightly")
-	case 1:
-		return checkPath(args[0])
-	}
-	return usage("want one PATH, found %q too", args[1])
-}
-
-// view is what ls has seen.
-type view struct {
-	target *object // nil if the path does not exist
-	below  []*object
-	chroot string // that does not exist either
 }
 
 func (a *app) list(cmd *cobra.Command, o lsOptions) error {
@@ -151,100 +123,6 @@ func untilSilent(ctx context.Context, limit time.Duration, looked *atomic.Pointe
 	}
 }
 
-// redraw is the shortest time between two frames of --watch.
-const redraw = 100 * time.Millisecond
-
-// follow calls show with a look at the servers. It calls show again when something that show has read
-// changes, at most once every pause. If again is false, it calls show once.
-func follow(ctx context.Context, s *zksync.Session, pause time.Duration, again bool, show func(context.Context, *look) error) error {
-	return looking(ctx, s, func(ctx context.Context, l *look) error {
-		for {
-			if again {
-				l.Changed = make(chan struct{}, 1)
-			}
-			err := show(ctx, l)
-			switch {
-			case zkconn.Unknown(err), errors.Is(err, zkconn.ErrNotSent):
-				// The watches are not set again if the connection was lost meanwhile.
-				if err := l.Epoch.Await(ctx); err != nil {
-					return err
-				}
-			case err != nil || !again:
-				return err
-			default:
-				select {
-				case <-l.Changed:
-				case <-l.Epoch.Over():
-					return zkconn.ErrOver
-				case <-ctx.Done():
-					return context.Cause(ctx)
-				}
-			}
-			l.Stop()
-			select {
-			case <-time.After(pause):
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}
-	})
-}
-
-// view reads what is to be shown.
-func (l *look) view(ctx context.Context, o lsOptions) (*view, error) {
-	l.Brief = false
-	n, err := l.node(ctx, o.path)
-	if err != nil {
-		return nil, err
-	}
-	if n == nil {
-		return l.missing(ctx, o.path)
-	}
-	v := new(view)
-	if v.target, err = l.describe(ctx, n); err != nil {
-		return nil, err
-	}
-	l.Brief = !o.long && !o.asJSON
-	return v, l.descend(ctx, n, v.target, o.recurse, &v.below)
-}
-
-// descend adds the children of n that are not part of it.
-func (l *look) descend(ctx context.Context, n *reads.Node, o *object, recurse bool, all *[]*object) error {
-	return l.Each(ctx, n, o.rest, func(c *reads.Node) error {
-		found, err := l.describe(ctx, c)
-		if err != nil {
-			return err
-		}
-		*all = append(*all, found)
-		if !recurse {
-			return nil
-		}
-		return l.descend(ctx, c, found, recurse, all)
-	})
-}
-
-// missing is the view of a path that does not exist. With --watch it watches the nearest parent that exists:
-// the servers would keep a watch of a node that may never come.
-func (l *look) missing(ctx context.Context, at string) (*view, error) {
-	v := new(view)
-	root := l.Session.Full("/")
-	if _, there, err := l.Epoch.Exists(ctx, root); err != nil {
-		return nil, err
-	} else if !there {
-		v.chroot = root
-	}
-	for full := l.Session.Full(at); l.Changed != nil && full != "/"; {
-		full = path.Dir(full)
-		if err := reads.Absent(l.Watch(ctx, full, true)); err != nil {
-			return nil, err
-		}
-		if _, there, err := l.Epoch.Exists(ctx, full); err != nil || there {
-			return v, err
-		}
-	}
-	return v, nil
-}
-
 // show prints a view. Its error is that of ls if the path does not exist.
 func (a *app) show(w *bytes.Buffer, v *view, o lsOptions) error {
 	if o.asJSON {
@@ -265,33 +143,6 @@ func (a *app) show(w *bytes.Buffer, v *view, o lsOptions) error {
 	return exitWith(exitNoSuchPath, "%s does not exist", shorten(o.path))
 }
 
-// printView prints the view for programs.
-func printView(w *bytes.Buffer, v *view, o lsOptions) error {
-	var all any
-	switch {
-	case v.target == nil:
-		all = []object{}
-	case v.target.queue && !o.recurse:
-		all = v.target.Entries
-	case v.target.State == "directory" && !o.recurse:
-		all = append([]*object{}, v.below...)
-	default:
-		all = append([]*object{v.target}, v.below...)
-	}
-	return writeJSON(w, all, !o.watch)
-}
-
-func printJSON(w io.Writer, v any) error { return writeJSON(w, v, true) }
-
-func writeJSON(w io.Writer, v any, indent bool) error {
-	enc := json.NewEncoder(w)
-	if indent {
-		enc.SetIndent("", "  ")
-	}
-	enc.SetEscapeHTML(false)
-	return outputError(enc.Encode(v))
-}
-
 // printFrame prints what --watch shows: on a terminal in place of the last frame.
 func (a *app) printFrame(frame []byte, first bool, o lsOptions) error {
 	switch {
@@ -303,11 +154,4 @@ func (a *app) printFrame(frame []byte, first bool, o lsOptions) error {
 	}
 	_, err := a.stdout.Write(frame)
 	return outputError(err)
-}
-
-func outputError(err error) error {
-	if err != nil {
-		return failure("cannot write the output: %v", err)
-	}
-	return nil
 }

@@ -53,6 +53,22 @@ func writeView(w *bytes.Buffer, v *view, o lsOptions, now time.Time) {
 	writeTable(w, rows, maxColumns, flexible{0, 40, cutMiddle}, flexible{2, narrowest, cut})
 }
 
+// printView prints the view for programs.
+func printView(w *bytes.Buffer, v *view, o lsOptions) error {
+	var all any
+	switch {
+	case v.target == nil:
+		all = []object{}
+	case v.target.queue && !o.recurse:
+		all = v.target.Entries
+	case v.target.State == "directory" && !o.recurse:
+		all = append([]*object{}, v.below...)
+	default:
+		all = append([]*object{v.target}, v.below...)
+	}
+	return writeJSON(w, all, !o.watch)
+}
+
 func headline(o *object) string { return o.Path + ": " + o.Kind + ", " + o.Detail }
 
 func writeLine(w *bytes.Buffer, long bool, line string) {
@@ -192,11 +208,4 @@ func age(t, now time.Time, long bool) string {
 		layout = "15:04:05Z"
 	}
 	return fmt.Sprintf("%s (%s)", t.Format(layout), wording.Shortly(now.Sub(t)))
-}
-
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }

@@ -17,28 +17,9 @@
 // docs/cli.md describes flags and exit codes.
 package main
 
-import (
-	"io"
-	"os"
-	"time"
-)
-
-// started is close to the start of the process. --wait counts from here, so it includes
-// connecting.
-var started = time.Now()
+import "os"
 
 func main() {
 	stderr := newMessages(standardError())
 	end(execute(os.Args[1:], os.Stdout, stderr), stderr)
 }
-
-// end ends the process when its messages are written, or soon.
-func end(code int, stderr io.Writer) {
-	if m, ok := stderr.(*messages); ok {
-		m.flush(flushLimit)
-	}
-	os.Exit(code)
-}
-
-// flushLimit is how long a reader that has stopped delays the end of the process.
-const flushLimit = 200 * time.Millisecond

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"io"
+	"os"
 	"time"
 )
 
@@ -57,6 +58,17 @@ func (m *messages) flush(limit time.Duration) {
 	case <-over:
 	}
 }
+
+// end ends the process when its messages are written, or soon.
+func end(code int, stderr io.Writer) {
+	if m, ok := stderr.(*messages); ok {
+		m.flush(flushLimit)
+	}
+	os.Exit(code)
+}
+
+// flushLimit is how long a reader that has stopped delays the end of the process.
+const flushLimit = 200 * time.Millisecond
 
 // progress is what a command has that runs no CMD and prints much: the file itself, which may be a terminal. Nothing is
 // dropped while its reader is slow.

@@ -78,6 +78,13 @@ func (o ownerRow) String() string {
 	return dash(strings.Join(parts, "@"))
 }
 
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
 // who is the owner in a sentence: "web-3 pid 4711".
 func (r contenderRow) who() string { return wording.Who(node.Owner(r.Owner), sessionID(r.Session)) }
 

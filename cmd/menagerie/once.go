@@ -1,16 +1,6 @@
 package main
 
-import (
-	"encoding/json"
-	"os"
-	"path/filepath"
-
-	"time"
-
-	"github.com/spf13/cobra"
-
-	"github.com/go-menagerie/menagerie/internal/wording"
-)
+import "github.com/spf13/cobra"
 
 func (a *app) onceCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -60,20 +50,4 @@ Exit codes: that of CMD (128+n if signal n ended it), or
 		return a.runOnce(cmd.Context(), o)
 	}
 	return cmd
-}
-
-func newOnceRecord(argv []string) []byte {
-	host, _ := os.Hostname() // empty if unknown
-	data, err := json.Marshal(wording.Run{
-		Command: filepath.Base(argv[0]), Host: host, PID: os.Getpid(), At: time.Now().UTC().Truncate(time.Second),
-	})
-	if err != nil {
-		return nil // cannot happen with strings, a number and a time; an empty result is correct, too
-	}
-	return data
-}
-
-// wasDone puts the kept result into words. This command or any other program may have written it.
-func wasDone(path string, kept []byte) string {
-	return path + " has been " + wording.Done(kept, time.Time{})
 }

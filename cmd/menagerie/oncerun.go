@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/child"
+	"github.com/go-menagerie/menagerie/internal/wording"
 	"github.com/go-menagerie/menagerie/zkonce"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -70,4 +73,20 @@ func (a *app) onceReset(cmd *cobra.Command, args []string, o lockOptions) error 
 	return a.waiting(cmd.Context(), o, "once", func(w *vigil) error {
 		return zkonce.New(w.s, o.path).Reset(w.ctx)
 	})
+}
+
+func newOnceRecord(argv []string) []byte {
+	host, _ := os.Hostname() // empty if unknown
+	data, err := json.Marshal(wording.Run{
+		Command: filepath.Base(argv[0]), Host: host, PID: os.Getpid(), At: time.Now().UTC().Truncate(time.Second),
+	})
+	if err != nil {
+		return nil // cannot happen with strings, a number and a time; an empty result is correct, too
+	}
+	return data
+}
+
+// wasDone puts the kept result into words. This command or any other program may have written it.
+func wasDone(path string, kept []byte) string {
+	return path + " has been " + wording.Done(kept, time.Time{})
 }

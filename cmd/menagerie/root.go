@@ -5,19 +5,9 @@ import (
 	"io"
 	"runtime/debug"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 )
-
-// app is what all commands share: where to write, and how to reach the servers.
-type app struct {
-	args           []string // as given, for the one question pflag cannot answer (see commandOf)
-	stdout, stderr io.Writer
-	misnamed       error     // what --help was asked about is no command
-	hurry          sync.Once // see hurried
-	connection
-}
 
 // execute runs one command line and returns the exit code of the process.
 func execute(args []string, stdout, stderr io.Writer) int {

@@ -11,6 +11,10 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
+// started is close to the start of the process. --wait counts from here, so it includes
+// connecting.
+var started = time.Now()
+
 // sightLimit is how long after --wait an answer of the servers still counts.
 const sightLimit = 150 * time.Millisecond
 
@@ -76,15 +80,6 @@ func answered(s *zksync.Session, limit time.Duration) bool {
 		_, _, err := l.Epoch.Exists(ctx, "/")
 		return err
 	}) == nil
-}
-
-// object describes what is at path; nil if there is no node.
-func (l *look) object(ctx context.Context, path string) (*object, error) {
-	n, err := l.node(ctx, path)
-	if n == nil || err != nil {
-		return nil, err
-	}
-	return l.describe(ctx, n)
 }
 
 // narrate prints on standard error, for -v, the position of this session in the queue at path and
@@ -160,16 +155,6 @@ const (
 	// narrateEvery is the shortest time between two looks: each reads the whole queue.
 	narrateEvery = time.Second
 )
-
-// rest waits for d, and reports whether ctx lives.
-func rest(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
 
 // line is the position of a session among the waiters: "2nd in line"; "" if it does not wait for
 // its turn.
