@@ -33,6 +33,16 @@ type Weighted struct {
 	holds []*hold // through Acquire and TryAcquire, oldest first
 }
 
+// hold is the permits of one Acquire that Release has not yet released. Weighted.mu guards it.
+type hold struct {
+	lease *lease.Lease
+	n     int64 // fewer than the lease has, until that is settled or if the servers refuse
+
+	// settling is closed by the goroutine that gives the surplus permits of the lease back to the
+	// servers; nil without one. That goroutine also ends a lease without permits.
+	settling chan struct{}
+}
+
 // NewWeighted names a semaphore of n permits. The first process that uses it stores n there; 0 grants nothing
 // until a Resize. All others must give the same n, or that of the latest Resize. A semaphore of Curator or
 // kazoo at the path is zksync.ErrMisuse.
@@ -78,28 +88,6 @@ func (w *Weighted) Do(ctx context.Context, n int64, f func(ctx context.Context, 
 		return err
 	}
 	return (*lease.Lease)(l).Scope(ctx, func(ctx context.Context) error { return f(ctx, l) })
-}
-
-// Acquire acquires n permits, for Release. n of 0 succeeds at once, and n below 0 panics.
-func (w *Weighted) Acquire(ctx context.Context, n int64) error {
-	checkSign(n)
-	if n == 0 {
-		return ctx.Err()
-	}
-	return w.made().hold(ctx, "acquire", n)
-}
-
-// TryAcquire is Acquire if it need not wait for others, and reports whether it did.
-func (w *Weighted) TryAcquire(n int64) bool {
-	checkSign(n)
-	return n == 0 || w.made().s.Briefly(func(ctx context.Context) error { return w.hold(ctx, "try-acquire", n) })
-}
-
-// checkSign panics with x/sync's words if n is negative, before anything else.
-func checkSign(n int64) {
-	if n < 0 {
-		panic("semaphore: n < 0")
-	}
 }
 
 // get acquires a lease of n permits; as "try-acquire" it does not wait for others. A request for more than there are
