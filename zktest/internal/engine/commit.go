@@ -1,23 +1,9 @@
 package engine
 
 import (
-	"time"
-
 	"github.com/go-menagerie/menagerie/zktest/internal/tree"
 	"github.com/go-menagerie/menagerie/zktest/internal/wire"
 )
-
-// Txn is one committed transaction, as [Config.OnCommit] sees it.
-type Txn struct {
-	Zxid    int64
-	Time    time.Time // the instant of the commit
-	Session int64     // the session that asked for it, or that it ends; 0 if there is none
-	Op      wire.Op
-	Code    wire.Code // a failed request is a transaction without changes
-	Changes []tree.Change
-	// First reports that no other member of the ensemble has applied it yet.
-	First bool
-}
 
 // commit is the second stage: it applies what was prepared, and tells who watches.
 func (s *Server) commit(r *request) {

@@ -83,6 +83,16 @@ func (s *Server) newConn(nc net.Conn) *conn {
 	return c
 }
 
+func (c *conn) tell(open bool) {
+	s := c.srv
+	if open {
+		s.stats.accepted++
+	}
+	if s.cfg.OnConn != nil {
+		s.cfg.OnConn(ConnEvent{Time: s.now(), Open: open, Remote: c.nc.RemoteAddr().String(), Session: c.session})
+	}
+}
+
 func poke(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
@@ -122,6 +132,27 @@ func (c *conn) send(frame []byte, late time.Duration, urgent bool) {
 	poke(c.owake)
 }
 
+// respond sends a reply or an event and counts its size.
+func (c *conn) respond(frame []byte, late time.Duration, urgent bool) {
+	k := &c.srv.stats
+	k.last = int64(len(frame) - 4)
+	k.responses.Add(k.last)
+	c.send(frame, late, urgent)
+}
+
+// arrived counts a packet of that many bytes.
+func (c *conn) arrived(bytes int) {
+	c.stats.received.Add(1)
+	c.srv.stats.received.Add(1)
+	c.srv.stats.bytesReceived.Add(int64(bytes))
+}
+
+// left counts packets that are about to be written: whoever has read one shall find it counted.
+func (c *conn) left(n int) {
+	c.stats.sent.Add(int64(n))
+	c.srv.stats.sent.Add(int64(n))
+}
+
 // Notify sends a watch event.
 func (c *conn) Notify(e watch.Event) {
 	release := c.srv.cfg.Release
@@ -143,6 +174,25 @@ func (c *conn) Notify(e watch.Event) {
 	}
 }
 
+// judgeEvent has an event judged. It reports false for one that is lost.
+func (c *conn) judgeEvent(t wire.EventType, path string) (*eventHold, bool) {
+	if c.srv.cfg.InterceptEvent == nil {
+		return nil, true
+	}
+	v := c.srv.cfg.InterceptEvent(Event{Time: c.srv.now(), Session: c.session, Kind: t, Path: path})
+	switch {
+	case v.Fate == FateEventLost:
+		return nil, false
+	case !v.Hold:
+		return nil, true
+	}
+	h := &eventHold{release: v.Release, onDrop: v.OnDrop}
+	if v.Delay > 0 {
+		h.until = time.Now().Add(v.Delay)
+	}
+	return h, true
+}
+
 // cutSlow cuts the connection off and forgets what is queued. The rest is left to the writer: whoever sends an
 // event is in the middle of a change of the watches.
 func (c *conn) cutSlow() {
@@ -150,6 +200,17 @@ func (c *conn) cutSlow() {
 	c.forget()
 	_ = c.nc.Close()
 	poke(c.owake)
+}
+
+// forget drops everything that is queued for the client.
+func (c *conn) forget() {
+	for c.behind.len() > 0 {
+		if h := c.behind.pop().hold; h != nil && h.onDrop != nil {
+			h.onDrop()
+		}
+	}
+	c.out.drop()
+	c.outBytes = 0
 }
 
 // detach takes the connection away from its session and forgets its watches.
@@ -197,6 +258,9 @@ func (c *conn) abort() {
 	poke(c.owake)
 	poke(c.room)
 }
+
+// forever is the wait for something that only an event can end.
+const forever time.Duration = -1
 
 // await blocks until the channel is poked, the hold is over or the time has passed.
 func (s *Server) await(ch <-chan struct{}, wait time.Duration, hold <-chan struct{}) {

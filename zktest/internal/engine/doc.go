@@ -29,7 +29,7 @@
 //  6. pipeline.go and reply.go: the server that the client is connected to reads what was asked for, and encodes the reply;
 //     the verdict may lose it or keep it back.
 //  7. outbox.go: the writer sends what is due, in order. Watch events come to it through their own verdict, which may lose one, or
-//     hold it and what is sent after it (eventhold.go).
+//     hold it and what is sent after it (conn.go, eventhold.go).
 //
 // # Layout
 //
@@ -37,9 +37,12 @@
 // replies), [access] (identities and lists), [tree] (nodes and transactions), [watch] (who is told of what). Each imports only those
 // that are named before it.
 //
+// config.go is what a server can be told, with what its hooks see; server.go its state. lifecycle.go starts and stops it, and
+// advance.go moves its clock (clock.go).
+//
 // [order] is all that a server on its own and a member of an ensemble do differently. ensemble.go, election.go, takeover.go,
 // replicate.go, isolate.go and member.go are the ensemble. session.go, expire.go and expiryqueue.go keep sessions; fault.go the network's
-// faults; the fourletter files, mntr.go and stats.go what a server says about itself.
+// faults (link.go); the fourletter files, mntr.go and stats.go what a server says about itself.
 //
 // All state is guarded by one mutex that is only ever held for pure memory
 // work. That matters inside a testing/synctest bubble: a goroutine

@@ -2,9 +2,6 @@ package engine
 
 import "time"
 
-// epochBits is how far left of the counter a zxid has the number of its leader.
-const epochBits = 32
-
 // review looks who is in contact with whom after something has changed. It is called with the lock held.
 func (e *Ensemble) review() {
 	if e.closed {

@@ -1,10 +1,6 @@
 package engine
 
-import (
-	"time"
-
-	"github.com/go-menagerie/menagerie/zktest/internal/wire"
-)
+import "time"
 
 // EnsembleConfig says how the members of an ensemble work together. The zero value has the defaults
 // of a real one in proportion to the tick.
@@ -149,16 +145,6 @@ func (e *Ensemble) Close() {
 	}
 }
 
-// forget tells those who wait inside the process that their requests come to nothing.
-func forget(lost []*request) {
-	for _, r := range lost {
-		if r.reply != nil {
-			r.code = wire.CodeSessionExpired
-			r.reply <- r
-		}
-	}
-}
-
 // stopLeading stops what only a leader does.
 func (e *Ensemble) stopLeading() {
 	stopTimer(&e.expiryTimer)
@@ -169,9 +155,5 @@ func (e *Ensemble) stopLeading() {
 	}
 }
 
-func stopTimer(t **time.Timer) {
-	if *t != nil {
-		(*t).Stop()
-		*t = nil
-	}
-}
+// epochBits is how far left of the counter a zxid has the number of its leader.
+const epochBits = 32

@@ -80,3 +80,15 @@ func (s *Server) expire(sess *session, reply chan<- *request) {
 	s.log.Info("session expired", "session", sess.id)
 	s.order.submit(&request{call: wire.Call{Op: wire.OpClose}, session: sess.id, internal: true, received: s.now(), reply: reply})
 }
+
+// hear renews the session of a connection whose client has been heard, by whoever decides about sessions. A request of
+// a session that is gone or closing is dropped without an answer.
+func (s *Server) hear(c *conn) bool {
+	sess := s.sessions[c.session]
+	if sess == nil || sess.closing {
+		return false
+	}
+	sess.lastHeard = s.now()
+	s.touch(sess, c.timeout)
+	return true
+}

@@ -4,15 +4,6 @@ import (
 	"time"
 )
 
-// link is the state of the network between the server and one client, which is
-// identified by its session id.
-type link struct {
-	blockRequests int // number of faults that keep requests from arriving
-	blockReplies  int
-	latency       *latency // nil for none
-	exiles        int      // of faults that keep the client from connecting here
-}
-
 // Block makes a client's network a black hole, for what it sends, for what is sent to it,
 // or both. Connections stay open; new ones that present the same session id are
 // blocked as well. Each call needs its own heal; heal is idempotent.
@@ -115,16 +106,6 @@ func (s *Server) setLatency(id int64, d *latency) {
 	l := s.linkOf(id)
 	l.latency = d
 	s.healed(id, l)
-}
-
-// latency is what the network takes in each direction.
-type latency struct{ request, reply time.Duration }
-
-func (l *link) latencies() latency {
-	if l == nil || l.latency == nil {
-		return latency{}
-	}
-	return *l.latency
 }
 
 // Exile closes the connections of a session's client, and each new one that it opens with that session, until end.

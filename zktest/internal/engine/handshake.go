@@ -94,7 +94,3 @@ func (s *Server) Known(id int64) bool {
 	}
 	return false
 }
-
-func firstSessionID(start time.Time, server int) int64 {
-	return int64(uint64(start.UnixMilli())<<24>>8 | uint64(server)<<56)
-}

@@ -150,15 +150,3 @@ func (s *Server) supersede(id int64, c *conn) {
 		sess.heldOf(c).takeOver(c)
 	}
 }
-
-// heldOf returns the session's queue on the server of a connection; that of the connection if it has none there.
-func (s *session) heldOf(c *conn) *heldQueue {
-	i := c.srv.order.standing().index
-	for len(s.held) <= i {
-		s.held = append(s.held, nil)
-	}
-	if s.held[i] == nil {
-		s.held[i] = c.held
-	}
-	return s.held[i]
-}

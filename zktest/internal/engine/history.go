@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/zktest/internal/tree"
+	"github.com/go-menagerie/menagerie/zktest/internal/wire"
 )
 
 // history is where the order of transactions and the life of sessions are decided: what the members
@@ -23,4 +24,21 @@ type history struct {
 
 func newHistory(tick time.Duration) *history {
 	return &history{out: tree.NewOutstanding(), sessions: map[int64]*session{}, expiry: newExpiryQueue(tick)}
+}
+
+// forget tells those who wait inside the process that their requests come to nothing.
+func forget(lost []*request) {
+	for _, r := range lost {
+		if r.reply != nil {
+			r.code = wire.CodeSessionExpired
+			r.reply <- r
+		}
+	}
+}
+
+func stopTimer(t **time.Timer) {
+	if *t != nil {
+		(*t).Stop()
+		*t = nil
+	}
 }

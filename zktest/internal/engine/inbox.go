@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/jute"
 	"github.com/go-menagerie/menagerie/zktest/internal/wire"
 )
 
@@ -188,4 +189,23 @@ func (c *conn) transit(a *arrival) time.Duration {
 		at = a.resent
 	}
 	return max(0, time.Until(at))
+}
+
+// overtakes reports whether something that has come in passes a request that is held: the end of the stream, and heartbeats.
+func (s *Server) overtakes(a *arrival) bool {
+	if a.eof || len(a.frame) < 8 {
+		return a.eof
+	}
+	switch wire.Op(int32(binary.BigEndian.Uint32(a.frame[4:]))) {
+	case wire.OpPing:
+		return len(a.frame) == 8
+	case wire.OpSync:
+		return s.cfg.Heartbeat != "" && string(a.frame[8:]) == string(jute.AppendText(nil, s.cfg.Heartbeat))
+	}
+	return false
+}
+
+// isHeartbeat tells the same of a request.
+func (s *Server) isHeartbeat(c *wire.Call) bool {
+	return c.Op == wire.OpPing || c.Op == wire.OpSync && s.cfg.Heartbeat != "" && c.Path == s.cfg.Heartbeat
 }

@@ -264,3 +264,10 @@ func (s *Server) Walk(root string, visit func(path string, n tree.Info) bool) {
 	defer s.mu.Unlock()
 	s.tree.Walk(root, visit)
 }
+
+// Connections returns how many connections there are, and how many there have been in all.
+func (s *Server) Connections() (open, total int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns), int(s.stats.accepted)
+}

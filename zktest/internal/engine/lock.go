@@ -38,14 +38,6 @@ func (l *lock) Unlock() {
 	l.mutex.Unlock()
 }
 
-// RunHook runs what somebody else has written, from one of the hooks of [Config]. If that calls the
-// server, [Config.OnMisuse] is told.
-func (s *Server) RunHook(f func()) {
-	before := s.mu.hook.Swap(goroutine())
-	defer s.mu.hook.Store(before)
-	f()
-}
-
 // goroutine returns the number of the calling goroutine. Only hooks pay for that, and whoever finds
 // the lock taken while one runs.
 func goroutine() int64 {

@@ -45,21 +45,3 @@ type standing struct {
 	members   int
 	followers int // with which a leader is in contact
 }
-
-// leads reports whether the server orders transactions, which one on its own always does.
-func (s *Server) leads() bool { return s.order.leads() }
-
-// idle reports whether the server does nothing by itself: no commits, no expiry.
-func (s *Server) idle() bool { return s.frozen || s.stopped || s.closed || !s.order.commits() }
-
-// hear renews the session of a connection whose client has been heard, by whoever decides about sessions. A request of
-// a session that is gone or closing is dropped without an answer.
-func (s *Server) hear(c *conn) bool {
-	sess := s.sessions[c.session]
-	if sess == nil || sess.closing {
-		return false
-	}
-	sess.lastHeard = s.now()
-	s.touch(sess, c.timeout)
-	return true
-}

@@ -38,9 +38,6 @@ func (c *conn) writeLoop() {
 	}
 }
 
-// forever is the wait for something that only an event can end.
-const forever time.Duration = -1
-
 // nextOut returns the frames that may leave now, joined; or how long to wait, and for whom; or
 // neither when the connection is to be closed.
 func (c *conn) nextOut() (batch []byte, n int, wait time.Duration, released <-chan struct{}) {
@@ -74,6 +71,23 @@ func (c *conn) nextOut() (batch []byte, n int, wait time.Duration, released <-ch
 		poke(c.wake) // whoever takes a request then also makes room for more
 	}
 	return batch, n, 0, nil
+}
+
+// unhold lets go what no event keeps back any more. It returns how long the first event that still does will do so, and who may release it.
+func (c *conn) unhold(now time.Time) (wait time.Duration, released <-chan struct{}) {
+	for c.behind.len() > 0 {
+		h := c.behind.at(0).hold
+		if !h.over(now) {
+			if h.until.IsZero() {
+				return forever, h.release
+			}
+			return h.until.Sub(now), h.release
+		}
+		if d := c.behind.pop(); h == nil {
+			c.out.push(d)
+		}
+	}
+	return forever, nil
 }
 
 // batchSize is how much is written at once, unless a single frame is larger.

@@ -99,3 +99,31 @@ func (s *Server) finished(r *request) {
 		r.reply <- r
 	}
 }
+
+// observe counts a request that is answered now.
+func (s *Server) observe(r *request) {
+	ms := s.now().Sub(r.received).Milliseconds()
+	if ms < 0 || r.conn == nil {
+		return // somebody has set the clock back, or nobody has waited
+	}
+	s.stats.latency.Add(ms)
+	if r.write() {
+		s.stats.updates.Add(ms)
+	} else {
+		s.stats.reads.Add(ms)
+	}
+	k := &r.conn.stats
+	k.lastOp, k.lastZxid, k.lastResponse, k.lastLatency = shortName(r), s.tree.Zxid, s.elapsed(), ms
+	if r.xid >= 0 { // a heartbeat's is negative
+		k.lastXid = int64(r.xid)
+	}
+	k.latency.Add(ms)
+}
+
+// shortName is how the word cons calls an operation. A write that failed has no name.
+func shortName(r *request) string {
+	if r.write() && r.code != wire.CodeOK {
+		return "NA"
+	}
+	return r.call.Op.Short()
+}

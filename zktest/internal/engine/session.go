@@ -26,6 +26,18 @@ func (s *session) belongsTo(m *member) bool {
 	return s.owner == m
 }
 
+// heldOf returns the session's queue on the server of a connection; that of the connection if it has none there.
+func (s *session) heldOf(c *conn) *heldQueue {
+	i := c.srv.order.standing().index
+	for len(s.held) <= i {
+		s.held = append(s.held, nil)
+	}
+	if s.held[i] == nil {
+		s.held[i] = c.held
+	}
+	return s.held[i]
+}
+
 const passwordLen = 16
 
 // password derives a session's password from its id, with the generator that the
@@ -39,4 +51,9 @@ func password(id int64) []byte {
 		out = binary.LittleEndian.AppendUint32(out, uint32(state>>16))
 	}
 	return out
+}
+
+// firstSessionID is the id before the first that a server gives out, by its start and its number in the ensemble.
+func firstSessionID(start time.Time, server int) int64 {
+	return int64(uint64(start.UnixMilli())<<24>>8 | uint64(server)<<56)
 }

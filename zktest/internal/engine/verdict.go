@@ -87,30 +87,3 @@ type Request struct {
 	Timeout time.Duration
 	Resumed bool
 }
-
-// record describes the request in its present state.
-func (r *request) record() Request {
-	q := Request{
-		Time: r.received, Session: r.session, Xid: r.xid, Op: r.call.Op,
-		Paths: r.call.Paths(), Zxid: r.zxid, Code: r.code, Fate: r.fate,
-	}
-	if len(q.Paths) > 0 {
-		q.Path = q.Paths[0]
-	}
-	if r.call.Op == wire.OpConnect && r.conn != nil {
-		q.Timeout, q.Resumed = r.conn.timeout, r.call.Connect.Session != 0
-	}
-	for i := range r.call.Subs {
-		q.Ops = append(q.Ops, r.call.Subs[i].Op)
-	}
-	for i := range r.txn {
-		op := &r.txn[i]
-		if q.Code == wire.CodeOK {
-			q.Code = op.Code
-		}
-		if q.Created == "" && op.Creates() {
-			q.Created = op.Path
-		}
-	}
-	return q
-}
