@@ -460,7 +460,7 @@ func (c *barrierCall) heard(path string, what zkconn.Event) step {
 func (c *barrierCall) act(parent context.Context, e *zkconn.Epoch) (step, error) {
 	c.turn.Leave()
 	ctx, cancel := context.WithCancelCause(parent)
-	hook := e.OnLost(func(error) { cancel(zksync.ErrLost) })
+	hook := e.OnOver(func(error) { cancel(zksync.ErrLost) })
 	defer hook.Stop()
 	watched, returned := make(chan struct{}), false
 	go func() { // it has ended when act returns

@@ -131,7 +131,7 @@ func (g *WaitGroup) GoContext(ctx context.Context, f func(ctx context.Context)) 
 		return errs.Wrap("zkwaitgroup", "add", g.path, err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	hook := e.OnLost(func(error) { cancel(zksync.ErrLost) })
+	hook := e.OnOver(func(error) { cancel(zksync.ErrLost) })
 	go g.run(func() {
 		defer cancel(nil)
 		defer hook.Stop()

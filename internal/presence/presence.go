@@ -134,7 +134,7 @@ func (p *Presence) remain(ctx, waiting context.Context, st *Stay, wanted int) er
 		p.stay, p.last, p.written = st, st, wanted
 		p.report(st)
 	})
-	hook := st.Epoch.OnLost(func(error) { p.lost(st) })
+	hook := st.Epoch.OnOver(func(error) { p.lost(st) })
 	defer hook.Stop()
 	err := p.untilGone(waiting, st)
 	p.lost(st) // before another can take the place

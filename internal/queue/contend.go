@@ -200,8 +200,8 @@ func (c *contest) counts() bool { return c.q.Kind.rules().counts || c.q.Policy !
 
 // prove asks for the proof that a grant needs, so that it is there when the blocker leaves.
 func (c *contest) prove() {
-	if c.t.unrequire == nil {
-		c.t.unrequire = c.epoch.RequireLeaderProof()
+	if c.t.unwant == nil {
+		c.t.unwant = c.epoch.WantLeaderProof()
 	}
 }
 

@@ -43,7 +43,7 @@ func (t *Ticket) OnLoss(lost func(*Ticket)) {
 	t.loss = l
 	t.mu.Unlock()
 	old.stop()
-	l.hook.Store(t.Epoch.OnLost(func(error) { t.End(Expired, 0) }))
+	l.hook.Store(t.Epoch.OnOver(func(error) { t.End(Expired, 0) }))
 	if t.Over() { // its end found the old one, or none
 		l.stop()
 		l.tell(t)

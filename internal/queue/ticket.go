@@ -32,9 +32,9 @@ type Ticket struct {
 	inDoubt bool
 
 	// A grant needs proof that the leader of the servers counts the session as alive.
-	// unrequire ends the asking for proof, which begins when the ticket may be the next.
+	// unwant ends the asking for proof, which begins when the ticket may be the next.
 	// undepend ends the dependence on it, which begins with the grant. Each is nil before.
-	unrequire, undepend func()
+	unwant, undepend func()
 
 	delayed delayed // its mark, with a Delay
 	own     ownNode
@@ -141,7 +141,7 @@ func (t *Ticket) End(why Ending, grace time.Duration) {
 	if was == retiring {
 		grace = 0
 	}
-	for _, end := range []func(){t.unrequire, t.undepend} {
+	for _, end := range []func(){t.unwant, t.undepend} {
 		if end != nil {
 			end()
 		}

@@ -15,8 +15,8 @@ type How int
 const (
 	// Joined makes Close wait for f, so f must not call a function of the user.
 	Joined How = 1 << iota
-	// Lasting is for an f that must know what became of its requests: f's context ends only when the session closes, and f itself
-	// ends soon after ctx has. While there is no ZooKeeper session, the end of ctx ends the call.
+	// Lasting is for an f that must not end before it knows whether its requests were applied. Its context ends only when the
+	// session closes; f itself ends soon after ctx has. While there is no ZooKeeper session, the end of ctx ends the call.
 	Lasting
 )
 
@@ -125,8 +125,8 @@ func (s *Session) Spawn(f func()) bool {
 	return true
 }
 
-// Within is Spawn in this goroutine: it runs f and then returns.
-func (s *Session) Within(f func()) bool {
+// RunHere is Spawn in this goroutine: it runs f and then returns.
+func (s *Session) RunHere(f func()) bool {
 	if !s.Begin() {
 		return false
 	}

@@ -126,7 +126,7 @@ func (c *Cohort) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 		// wait for the servers itself, without another goroutine.
 		run := c.begin(nil)
 		c.mu.Unlock()
-		if !c.side.at.Session.Within(run) {
+		if !c.side.at.Session.RunHere(run) {
 			c.mu.Lock()
 			c.acquisitionEnded(nil, errs.ErrClosed)
 			c.mu.Unlock()

@@ -38,7 +38,7 @@ func (m monitor) releaseForWait(ctx context.Context, l *lease.Lease, w queue.Rep
 		g.ticket.End(queue.Overrun, 0)
 		return nil, nil, m.overtaken(l)
 	}
-	open := c.side.at.Session.Within(func() {
+	open := c.side.at.Session.RunHere(func() {
 		ctx, cancel := c.side.at.Session.Bounded(ctx)
 		defer cancel()
 		e, kept, err = m.replace(ctx, l, g, w)

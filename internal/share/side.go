@@ -105,7 +105,7 @@ type getting func(ctx context.Context, lost func(*queue.Ticket)) (*queue.Ticket,
 func (s *side) ticket(ctx context.Context, get getting, lost func(*queue.Ticket)) (p *queue.Ticket, err error) {
 	err = errs.ErrClosed
 	var failure error
-	s.at.Session.Within(func() {
+	s.at.Session.RunHere(func() {
 		ctx, cancel := s.at.Session.Bounded(ctx)
 		defer cancel()
 		p, err = get(ctx, lost)

@@ -23,7 +23,7 @@ func lostAt(t *testing.T, timeout time.Duration, then func(p *peer, e *Epoch, co
 		began := time.Now()
 		e, err := c.Epoch(t.Context())
 		require.NoError(t, err)
-		e.OnLost(func(error) { lost = time.Since(began) })
+		e.OnOver(func(error) { lost = time.Since(began) })
 		then(p, e, conn, began)
 		<-e.Over()
 		synctest.Wait()

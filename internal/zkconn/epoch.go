@@ -31,10 +31,10 @@ type Epoch struct {
 func newEpoch(s *shared, number int64) *Epoch {
 	e := &Epoch{linked: make(chan struct{})}
 	e.shared, e.number = s, number
-	e.over, e.told, e.onLost = make(chan struct{}), make(chan struct{}), make(map[*LossHook]struct{})
+	e.over, e.told, e.hooks = make(chan struct{}), make(chan struct{}), make(map[*LossHook]struct{})
 	e.alive, e.dead = context.WithCancel(context.Background())
 	e.sendBuffer.settled = make(chan struct{})
-	e.wanted = make(chan struct{}, 1)
+	e.leaseClock.wanted = make(chan struct{}, 1)
 	return e
 }
 

@@ -41,7 +41,7 @@ func (e *Epoch) awaitBeat() bool {
 		select {
 		case <-due:
 			return true
-		case <-e.wanted:
+		case <-e.leaseClock.wanted:
 			if e.leaseClock.urgent() {
 				return true
 			}

@@ -33,7 +33,7 @@ import (
 // touch the first request may reach the leader before a report does, and the session may expire in between.
 //
 // To want proof and to depend on it are two things. A ticket that may be granted next wants proof: from then on
-// heartbeats fetch it. If it does not come in time nothing is lost, because nothing is held. A holder depends on
+// heartbeats fetch it. If it does not come in time no lease is lost, because nothing is held; the place in the queue is. A holder depends on
 // proof, and can begin to depend only while there is proof. So there is never a lease without proof, and a session
 // is never given up for lack of a proof that nothing had asked for.
 type leaseClock struct {
@@ -274,18 +274,18 @@ func (c *leaseClock) wake() {
 	}
 }
 
-// RequireLeaderProof makes heartbeats fetch proof, until end is called, that the leader counts the session as alive. A
+// WantLeaderProof makes heartbeats fetch proof, until end is called, that the leader counts the session as alive. A
 // ticket that may be granted next calls it. If no proof comes for a little longer than one lasts, the epoch ends.
 // end may be called more than once.
-func (c *leaseClock) RequireLeaderProof() (end func()) {
-	if c.require() {
+func (c *leaseClock) WantLeaderProof() (end func()) {
+	if c.want() {
 		c.wake()
 	}
-	return sync.OnceFunc(c.unrequire)
+	return sync.OnceFunc(c.unwant)
 }
 
-// require counts one more that wants proof, until unrequire. It reports whether it is the first.
-func (c *leaseClock) require() (first bool) {
+// want counts one more that wants proof, until unwant. It reports whether it is the first.
+func (c *leaseClock) want() (first bool) {
 	c.mu.Lock()
 	defer c.unlock()
 	c.wants++
@@ -295,29 +295,29 @@ func (c *leaseClock) require() (first bool) {
 	return c.wants == 1
 }
 
-// unrequire undoes require.
-func (c *leaseClock) unrequire() {
+// unwant undoes want.
+func (c *leaseClock) unwant() {
 	c.mu.Lock()
 	defer c.unlock()
 	c.wants--
 }
 
-// Depend waits until there is such proof, usually for one round trip at most. From then on, until end is called, the
+// Depend waits until there is proof that the leader counts the session as alive, usually for one round trip at most. From then on, until end is called, the
 // epoch ends as soon as there is no proof any more. Every hold needs this. end may be called more than once.
 func (c *leaseClock) Depend(ctx context.Context) (end func(), err error) {
-	unrequire := c.RequireLeaderProof()
+	unwant := c.WantLeaderProof()
 	for {
 		ok, more := c.depend()
 		if ok {
-			return c.dependent(unrequire), nil
+			return c.dependent(unwant), nil
 		}
 		select {
 		case <-more:
 		case <-ctx.Done():
-			unrequire()
+			unwant()
 			return nil, context.Cause(ctx)
 		case <-c.over:
-			unrequire()
+			unwant()
 			return nil, ErrOver
 		}
 	}
@@ -325,18 +325,18 @@ func (c *leaseClock) Depend(ctx context.Context) (end func(), err error) {
 
 // Inherit is Depend for a hold that takes the place of one that depends already. So there is nothing to wait for.
 func (c *leaseClock) Inherit() (end func()) {
-	unrequire := c.RequireLeaderProof()
+	unwant := c.WantLeaderProof()
 	c.mu.Lock()
 	defer c.unlock()
 	c.needs++
-	return c.dependent(unrequire)
+	return c.dependent(unwant)
 }
 
 // dependent returns the end of a dependence, which also ends the asking for proof.
-func (c *leaseClock) dependent(unrequire func()) (end func()) {
+func (c *leaseClock) dependent(unwant func()) (end func()) {
 	return sync.OnceFunc(func() {
 		c.undepend()
-		unrequire()
+		unwant()
 	})
 }
 
@@ -431,15 +431,17 @@ func elapsed(then, now time.Time) time.Duration {
 func (c *leaseClock) check() {
 	c.mu.Lock()
 	left := c.remaining(time.Now())
+	expired := !c.stopped && left <= 0
 	switch {
-	case c.stopped:
-	case left > 0:
-		c.timer.Reset(left)
-	default:
+	case expired:
 		c.stopped = true
-		defer c.fire()
+	case !c.stopped:
+		c.timer.Reset(left)
 	}
 	c.unlock()
+	if expired {
+		c.fire()
+	}
 }
 
 // outlook is how long the session still counts as alive if nothing is

@@ -118,8 +118,8 @@ func TestOnlyWhatTheLeaderHadToAnswerProvesTheSessionToWhoDependsOnIt(t *testing
 		c, fired := clock()
 		began := time.Now()
 		c.start(began, 20*time.Second, 0) // 19 s, reports take 5 s
-		require.True(t, c.require())
-		require.False(t, c.require())
+		require.True(t, c.want())
+		require.False(t, c.want())
 		depending(t, c)
 		at := func(s float64) time.Time { return began.Add(time.Duration(s * float64(time.Second))) }
 		time.Sleep(2 * time.Second)
@@ -144,7 +144,7 @@ func TestTheProofForgetsNothingThatTheNextAnswerNeeds(t *testing.T) {
 		c, fired := clock()
 		began := time.Now()
 		c.start(began, 20*time.Second, 0)
-		c.require()
+		c.want()
 		depending(t, c)
 		for i := range 400 { // a request every 50 ms, 20 s long, and only the last two and two half-way are for the leader
 			time.Sleep(50 * time.Millisecond)
@@ -164,12 +164,12 @@ func TestWhoDependsOnProofNoMoreIsNotKeptFromIt(t *testing.T) {
 		c, fired := clock()
 		began := time.Now()
 		c.start(began, 20*time.Second, 0)
-		c.require()
+		c.want()
 		depending(t, c)
 		time.Sleep(10 * time.Second)
 		c.advance(time.Now(), false)
 		c.undepend()
-		c.unrequire()
+		c.unwant()
 		time.Sleep(15 * time.Second)
 		require.True(t, c.Valid())
 		time.Sleep(4 * time.Second)
@@ -188,7 +188,7 @@ func TestProofThatHasRunOutIsWaitedFor(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		c.advance(time.Now(), false)
 		time.Sleep(10 * time.Second)
-		c.require()
+		c.want()
 		ok, more := c.depend()
 		require.False(t, ok)
 		require.True(t, c.Valid())
@@ -215,7 +215,7 @@ func TestProofThatDoesNotComeEndsTheSessionOfWhoWantsIt(t *testing.T) {
 			c.advance(time.Now(), false)
 		}
 		wanted := time.Now()
-		c.require()
+		c.want()
 		for range 10 {
 			time.Sleep(6 * time.Second)
 			c.advance(time.Now(), false)
@@ -243,7 +243,7 @@ func TestAnAnswerThatOvertakesTakesNoProofAway(t *testing.T) {
 		c.advance(time.Now(), false) // the ping overtakes
 		time.Sleep(100 * time.Millisecond)
 		c.advance(entry, true)
-		c.require()
+		c.want()
 		require.Equal(t, 59400*time.Millisecond, c.proved.Sub(zero), "of the ping before the last one before the entry")
 	})
 }
@@ -257,7 +257,7 @@ func TestTheFirstAnswerAfterTheLeaderWasOutOfReachProvesNothing(t *testing.T) {
 		zero := time.Now()
 		c.start(zero, 20*time.Second, 0)
 		defer c.stop()
-		c.require()
+		c.want()
 		for range 3 {
 			time.Sleep(5 * time.Second)
 			c.advance(time.Now(), false)
@@ -307,7 +307,7 @@ func TestOnlyWhatWasAnsweredAReportAgoIsProof(t *testing.T) {
 		zero := time.Now()
 		c.start(zero, 20*time.Second, 0)
 		defer c.stop()
-		c.require()
+		c.want()
 		depending(t, c)
 		time.Sleep(2 * time.Second)
 		c.advance(time.Now(), false) // a ping at 2 s, answered at once

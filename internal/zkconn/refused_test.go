@@ -24,7 +24,7 @@ func TestHoldersAreToldOfARefusalBeforeALoggerThatIsSlow(t *testing.T) {
 		e, err := c.Epoch(t.Context())
 		require.NoError(t, err)
 		told := make(chan time.Time, 1)
-		e.OnLost(func(error) { told <- time.Now() })
+		e.OnOver(func(error) { told <- time.Now() })
 		go func() { _, _, _ = e.Exists(t.Context(), "/") }()
 		xid, _, _ := s.next()
 		began := time.Now()

@@ -32,7 +32,7 @@ type session struct {
 	compared atomic.Bool       // its servers have shown that they have lost no transactions: see compare
 	lose     func(cause error) // ends the epoch: tenure.end
 
-	told chan struct{} // closed when all hooks of OnLost have returned
+	told chan struct{} // closed when all hooks of OnOver have returned
 
 	// alive ends when the epoch must have no connection any more: from then on the client library must not dial.
 	// It is about connections; whether the session is alive is what the clock knows. dead ends it, with mu held.
@@ -43,7 +43,7 @@ type session struct {
 	cause  error // set before over is closed
 	passwd []byte
 	gone   bool // the servers themselves said that the session has ended
-	onLost map[*LossHook]struct{}
+	hooks  map[*LossHook]struct{}
 }
 
 // Number counts the epochs of a client from 1.
@@ -71,7 +71,7 @@ func (s *session) see(zxid int64) {
 // answered notes that a request was answered: when it was sent, and whether the leader answered it.
 func (s *session) answered(sent time.Time, led bool) {
 	s.pace.good()
-	s.advance(sent, led)
+	s.leaseClock.advance(sent, led)
 }
 
 // ahead reports whether calls may begin in the epoch: with Config.ForwardOnly only when its servers have been compared.
@@ -88,7 +88,7 @@ func raise(n *atomic.Int64, least int64) {
 }
 
 // Over is closed when the session has ended or can no longer be proved alive.
-func (s *session) Over() <-chan struct{} { return s.over }
+func (s *session) Over() <-chan struct{} { return s.leaseClock.over }
 
 // Cause says why the epoch is over; nil while it is not.
 func (s *session) Cause() error {
@@ -97,7 +97,7 @@ func (s *session) Cause() error {
 	return s.cause
 }
 
-// LossHook is a function that was registered with OnLost.
+// LossHook is a function that was registered with OnOver.
 type LossHook struct {
 	s  *session
 	fn func(cause error)
@@ -120,14 +120,14 @@ func (s *session) silent() error {
 	return fmt.Errorf("%w: %s, with a session timeout of %v", ErrOver, s.silence(time.Now()), s.Timeout())
 }
 
-// OnLost registers fn. It is called once when the epoch is over, in the goroutine that finds out; at once
+// OnOver registers fn. It is called once when the epoch is over, in the goroutine that finds out; at once
 // if the epoch is over already. fn must not block: such functions end leases, one after the other.
-func (s *session) OnLost(fn func(cause error)) *LossHook {
+func (s *session) OnOver(fn func(cause error)) *LossHook {
 	h := &LossHook{s, fn}
 	s.mu.Lock()
 	cause := s.cause
 	if cause == nil {
-		s.onLost[h] = struct{}{}
+		s.hooks[h] = struct{}{}
 	}
 	s.mu.Unlock()
 	if cause != nil {
@@ -140,20 +140,20 @@ func (s *session) OnLost(fn func(cause error)) *LossHook {
 func (h *LossHook) Stop() {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
-	delete(h.s.onLost, h)
+	delete(h.s.hooks, h)
 }
 
 // end makes the session over, once. It returns the hooks to be called. None is missed:
-// OnLost reads cause under the same lock, and calls its function itself if cause is set.
+// OnOver reads cause under the same lock, and calls its function itself if cause is set.
 func (s *session) end(cause error) (hooks map[*LossHook]struct{}, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cause != nil {
 		return nil, false
 	}
-	hooks = s.onLost
-	s.cause, s.onLost = cause, nil
-	close(s.over)
+	hooks = s.hooks
+	s.cause, s.hooks = cause, nil
+	close(s.leaseClock.over)
 	return hooks, true
 }
 

@@ -68,18 +68,18 @@ func TestOnLostIsCalledOnceAndBeforeTheNextSession(t *testing.T) {
 		srv := zktest.Run(t)
 		c, e := open(t, srv)
 		calls, early := 0, 0
-		e.OnLost(func(cause error) {
+		e.OnOver(func(cause error) {
 			calls++
 			require.ErrorIs(t, cause, zkconn.ErrOver)
 			require.Equal(t, zkconn.Lost, c.State(), "whoever is told finds the session lost")
 		})
-		e.OnLost(func(error) { early++ }).Stop()
+		e.OnOver(func(error) { early++ }).Stop()
 		srv.Expire(e.ID())
 		nextEpoch(t, c, e)
 		require.Equal(t, 1, calls)
 		require.Zero(t, early, "a registration that was ended")
 		late := 0
-		e.OnLost(func(error) { late++ })
+		e.OnOver(func(error) { late++ })
 		require.Equal(t, 1, late, "at once, of an epoch that is over")
 	})
 }

@@ -27,7 +27,7 @@ func TestTheClockTellsASilentLeaderFromSilentServers(t *testing.T) {
 		c, fired := clock()
 		began := time.Now()
 		c.start(began, 10*time.Second, 0)
-		require.True(t, c.require())
+		require.True(t, c.want())
 		depending(t, c)
 		for range 9 {
 			time.Sleep(time.Second)

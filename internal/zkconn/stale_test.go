@@ -216,7 +216,7 @@ func TestALostSessionIsEndedOnTheServersOnlyWhenEverybodyHasBeenTold(t *testing.
 		id := e.ID()
 		defer srv.DropReplies(id)() // the servers still hear it, so it does not expire
 		told := make(chan bool)
-		e.OnLost(func(error) {
+		e.OnOver(func(error) {
 			time.Sleep(time.Second) // as if the machine had no time for this goroutine
 			told <- slices.ContainsFunc(srv.Sessions(), func(s zktest.SessionInfo) bool { return s.ID == id })
 		})

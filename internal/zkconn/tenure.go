@@ -20,7 +20,7 @@ func (c *Client) newTenure(number int64) *tenure {
 	t := &tenure{Epoch: newEpoch(&c.shared, number), client: c}
 	t.hosts = &hosts{epoch: t.Epoch, names: c.names, owner: t, quit: make(chan struct{})}
 	t.lose = t.end
-	t.fire = func() { t.end(t.silent()) }
+	t.leaseClock.fire = func() { t.end(t.silent()) }
 	return t
 }
 
@@ -49,7 +49,7 @@ func (t *tenure) greeted(w *wire, r connectReply, sent time.Time) error {
 	}
 	log()
 	t.lookAgain()
-	t.wake() // the next heartbeat was planned with the timeout of before
+	t.leaseClock.wake() // the next heartbeat was planned with the timeout of before
 	return nil
 }
 
