@@ -4,10 +4,12 @@ package zkbarrier
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/layout"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
@@ -77,72 +79,71 @@ func (b *Barrier) made() *Barrier {
 	return b
 }
 
-// Await arrives, and waits until all parties have arrived. It returns the index of this party's arrival as in
-// Java: Parties()-1 for the first, 0 for the last, -1 with an error. Parties beyond the number are in the
-// next generation.
-//
-// If ctx ends after the arrival, or the session is lost, the barrier breaks: a [BrokenError]. A complete
-// generation never counts as broken. After a lost session and more than 32 generations it may be unknown
-// whether the party was counted: zksync.ErrSessionExpired.
-func (b *Barrier) Await(ctx context.Context) (index int, err error) {
-	return newBarrierCall(b.made()).await(ctx)
+// barrierState is the data of a barrier's base node. It changes only when a generation ends, and when a Reset begins
+// the next one after a broken one. So a process that knows the version of the data knows the whole state.
+type barrierState struct {
+	Parties    int   `json:"parties"`
+	Generation int64 `json:"generation"`
+	Broken     bool  `json:"broken,omitempty"`
+
+	version int32 // of the base node's data
+}
+
+// next is the state after all parties have left, or after a Reset: the next generation is open.
+func (st barrierState) next() barrierState {
+	st.Generation, st.Broken, st.version = st.Generation+1, false, zkconn.NextVersion(st.version)
+	return st
+}
+
+// broken is the state in which the generation is broken.
+func (st barrierState) broken() barrierState {
+	st.Broken, st.version = true, zkconn.NextVersion(st.version)
+	return st
+}
+
+func (b *Barrier) base() string { return b.at.Full(b.at.Path) }
+
+func (b *Barrier) child(name string, generation int64) string {
+	return fmt.Sprintf("%s/%s-%d", b.base(), name, generation)
+}
+
+// dir is the directory of a generation. It has a node for every party that waits.
+func (b *Barrier) dir(generation int64) string { return b.child("parties", generation) }
+
+// open is a node that exists until the generation ends, in whichever way. Every waiter watches it.
+func (b *Barrier) open(generation int64) string { return b.child("open", generation) }
+
+// ended is the node that says how the generation ended: a barrierRecord.
+func (b *Barrier) ended(generation int64) string { return b.child("ended", generation) }
+
+// turn is the turn of a new call. It is for parties that came too late several times: the party that has it arrives,
+// and no other does.
+func (b *Barrier) turn() *gate.Turn { return &gate.Turn{Node: b.base() + "/turn", Line: b.line} }
+
+// check refuses a barrier with another number of parties.
+func (b *Barrier) check(st barrierState) error {
+	if st.Parties != b.parties {
+		return errs.Misuse("the number of parties of the barrier is %d, not %d; use the same number everywhere", st.Parties, b.parties)
+	}
+	return nil
+}
+
+// fit returns an error if the servers would not accept the transaction in which all parties leave. It has the paths of
+// all parties and of eight other nodes, and less than 160 bytes more for each.
+func (b *Barrier) fit() error {
+	size := (b.parties+8)*(len(b.base())+160) + 8*record.ACLSize(b.at.ACL())
+	if size > record.MaxTransaction {
+		return errs.Misuse("all %d parties leave in one request, of %d bytes with this path and chroot (%d bytes), "+
+			"and the servers accept %d: use a shorter path or fewer parties", b.parties, size, len(b.base()), record.MaxTransaction)
+	}
+	return nil
 }
 
 // Parties is the number of parties.
 func (b *Barrier) Parties() int { return b.made().parties }
 
-// Waiting is the number of parties that wait; 0 if the barrier is broken.
-func (b *Barrier) Waiting(ctx context.Context) (n int, err error) {
-	err = b.made().at.Run(ctx, "waiting", func(ctx context.Context, e *zkconn.Epoch) error {
-		_, names, err := b.waiting(ctx, e)
-		n = len(names)
-		return err
-	})
-	return n, err
-}
-
-// waiting lists the nodes of the parties that wait, in the order of arrival. It creates nothing on the servers.
-func (b *Barrier) waiting(ctx context.Context, e *zkconn.Epoch) (st barrierState, names []string, err error) {
-	v, _, err := b.terms.Ask(ctx, e)
-	if err != nil || v.T.Broken {
-		return v.T, nil, err
-	}
-	g, err := b.gathering(ctx, e, v.T.Generation)
-	return v.T, g.members(b.parties), err
-}
-
-// Attendance returns the owners of the parties that wait, in order, and an empty owner for each missing one.
-// It is made of several reads.
-func (b *Barrier) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
-	err = b.made().at.Run(ctx, "attendance", func(ctx context.Context, e *zkconn.Epoch) error {
-		arrived, missing = nil, nil
-		st, names, err := b.waiting(ctx, e)
-		if err == nil {
-			arrived, err = record.Owners[zksync.Owner](ctx, e, b.dir(st.Generation), names)
-		}
-		if err == nil && !st.Broken {
-			missing = make([]zksync.Owner, b.parties-len(arrived))
-		}
-		return err
-	})
-	return arrived, missing, err
-}
-
-// Broken reports whether the barrier is broken.
-func (b *Barrier) Broken(ctx context.Context) (broken bool, err error) {
-	err = b.made().at.Run(ctx, "broken", func(ctx context.Context, e *zkconn.Epoch) error {
-		v, _, err := b.terms.Ask(ctx, e)
-		broken = v.T.Broken
-		return err
-	})
-	return broken, err
-}
-
-// Reset makes the barrier usable again. All its waiters get zksync.ErrBroken. If ctx ends first, it is
-// unknown whether the barrier was reset.
-func (b *Barrier) Reset(ctx context.Context) error {
-	from := int64(-1)
-	return b.made().at.Run(ctx, "reset", func(ctx context.Context, e *zkconn.Epoch) error {
-		return b.reset(ctx, e, &from)
-	})
+// self is this process.
+func (b *Barrier) self() *owner {
+	o := owner(b.at.Content(node.Content{}).Owner)
+	return &o
 }

@@ -16,6 +16,17 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
+// Await arrives, and waits until all parties have arrived. It returns the index of this party's arrival as in
+// Java: Parties()-1 for the first, 0 for the last, -1 with an error. Parties beyond the number are in the
+// next generation.
+//
+// If ctx ends after the arrival, or the session is lost, the barrier breaks: a [BrokenError]. A complete
+// generation never counts as broken. After a lost session and more than 32 generations it may be unknown
+// whether the party was counted: zksync.ErrSessionExpired.
+func (b *Barrier) Await(ctx context.Context) (index int, err error) {
+	return newBarrierCall(b.made()).await(ctx)
+}
+
 // barrierCall is one call of Await: a party, over all sessions in which it tries to arrive. In each session it
 // goes from step to step until it is finished.
 type barrierCall struct {
@@ -295,6 +306,16 @@ func (c *barrierCall) decide(g gathering) step {
 		return c.act
 	}
 	return c.release
+}
+
+// death is the breach when one of the members is missing in g.
+func (c *barrierCall) death(g gathering) breach {
+	why := breach{Why: Died}
+	if c.neighbor != "" && !g.has(c.neighbor) {
+		o := owner(c.owner)
+		why.By = &o
+	}
+	return why
 }
 
 // release lets all members leave, this party among them. It deletes all nodes of the generation. The servers refuse it if one

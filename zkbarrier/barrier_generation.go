@@ -10,35 +10,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-menagerie/menagerie/internal/errs"
-	"github.com/go-menagerie/menagerie/internal/gate"
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
-	"github.com/go-zookeeper/zk"
 )
-
-// barrierState is the data of a barrier's base node. It changes only when a generation ends, and when a Reset begins
-// the next one after a broken one. So a process that knows the version of the data knows the whole state.
-type barrierState struct {
-	Parties    int   `json:"parties"`
-	Generation int64 `json:"generation"`
-	Broken     bool  `json:"broken,omitempty"`
-
-	version int32 // of the base node's data
-}
-
-// next is the state after all parties have left, or after a Reset: the next generation is open.
-func (st barrierState) next() barrierState {
-	st.Generation, st.Broken, st.version = st.Generation+1, false, zkconn.NextVersion(st.version)
-	return st
-}
-
-// broken is the state in which the generation is broken.
-func (st barrierState) broken() barrierState {
-	st.Broken, st.version = true, zkconn.NextVersion(st.version)
-	return st
-}
 
 // barrierRecord is the data of the node that says how a generation ended.
 type barrierRecord struct {
@@ -49,25 +26,6 @@ type barrierRecord struct {
 
 // remembered is the number of latest generations whose records are kept.
 const remembered = 32
-
-func (b *Barrier) base() string { return b.at.Full(b.at.Path) }
-
-func (b *Barrier) child(name string, generation int64) string {
-	return fmt.Sprintf("%s/%s-%d", b.base(), name, generation)
-}
-
-// dir is the directory of a generation. It has a node for every party that waits.
-func (b *Barrier) dir(generation int64) string { return b.child("parties", generation) }
-
-// open is a node that exists until the generation ends, in whichever way. Every waiter watches it.
-func (b *Barrier) open(generation int64) string { return b.child("open", generation) }
-
-// ended is the node that says how the generation ended: a barrierRecord.
-func (b *Barrier) ended(generation int64) string { return b.child("ended", generation) }
-
-// turn is the turn of a new call. It is for parties that came too late several times: the party that has it arrives,
-// and no other does.
-func (b *Barrier) turn() *gate.Turn { return &gate.Turn{Node: b.base() + "/turn", Line: b.line} }
 
 // state is the newest state that this object knows. It may be old, so the transaction of an arrival checks it.
 func (b *Barrier) state(ctx context.Context, e *zkconn.Epoch) (barrierState, error) {
@@ -88,25 +46,6 @@ func versioned(v record.Version[barrierState], err error) (barrierState, error) 
 // advance records in this object that the state has changed.
 func (b *Barrier) advance(from, to barrierState) {
 	b.terms.Became(from.version, record.Version[barrierState]{T: to, Number: to.version})
-}
-
-// check refuses a barrier with another number of parties.
-func (b *Barrier) check(st barrierState) error {
-	if st.Parties != b.parties {
-		return errs.Misuse("the number of parties of the barrier is %d, not %d; use the same number everywhere", st.Parties, b.parties)
-	}
-	return nil
-}
-
-// fit returns an error if the servers would not accept the transaction in which all parties leave. It has the paths of
-// all parties and of eight other nodes, and less than 160 bytes more for each.
-func (b *Barrier) fit() error {
-	size := (b.parties+8)*(len(b.base())+160) + 8*record.ACLSize(b.at.ACL())
-	if size > record.MaxTransaction {
-		return errs.Misuse("all %d parties leave in one request, of %d bytes with this path and chroot (%d bytes), "+
-			"and the servers accept %d: use a shorter path or fewer parties", b.parties, size, len(b.base()), record.MaxTransaction)
-	}
-	return nil
 }
 
 // recorded reads the record of the end of the generation of st, as far as this server knows; nil if there is none.
@@ -163,6 +102,15 @@ func (b *Barrier) end(ctx context.Context, e *zkconn.Epoch, from, to barrierStat
 		b.advance(from, to)
 	}
 	return err
+}
+
+// Reset makes the barrier usable again. All its waiters get zksync.ErrBroken. If ctx ends first, it is
+// unknown whether the barrier was reset.
+func (b *Barrier) Reset(ctx context.Context) error {
+	from := int64(-1)
+	return b.made().at.Run(ctx, "reset", func(ctx context.Context, e *zkconn.Epoch) error {
+		return b.reset(ctx, e, &from)
+	})
 }
 
 // reset begins the next generation. from is the generation that was the present one when the call began; -1 if the
@@ -243,6 +191,20 @@ func (b *Barrier) gathering(ctx context.Context, e *zkconn.Epoch, generation int
 		return gathering{}, err
 	}
 	return gather(names, stat), nil
+}
+
+// attended is why, with the parties that are there in the generation of st, as far as the servers say that at once.
+func (b *Barrier) attended(ctx context.Context, e *zkconn.Epoch, st barrierState, why breach) breach {
+	soon, cancel := context.WithTimeout(ctx, record.GlanceLimit)
+	defer cancel()
+	g, err := b.gathering(soon, e, st.Generation)
+	if err != nil {
+		return why
+	}
+	names := g.members(b.parties)
+	there, _ := record.Call(soon, e, b.dir(st.Generation), names) // without an answer in time the names are missing
+	why.Count, why.Arrived = len(names), node.Owners[owner](there.Owners)
+	return why
 }
 
 // gather makes a gathering of the children of a directory and its Stat.

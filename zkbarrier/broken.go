@@ -1,13 +1,11 @@
 package zkbarrier
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
-	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -131,34 +129,4 @@ func (h breach) present(parties int) string {
 		return ""
 	}
 	return h.error(parties).roll("have")
-}
-
-// attended is why, with the parties that are there in the generation of st, as far as the servers say that at once.
-func (b *Barrier) attended(ctx context.Context, e *zkconn.Epoch, st barrierState, why breach) breach {
-	soon, cancel := context.WithTimeout(ctx, record.GlanceLimit)
-	defer cancel()
-	g, err := b.gathering(soon, e, st.Generation)
-	if err != nil {
-		return why
-	}
-	names := g.members(b.parties)
-	there, _ := record.Call(soon, e, b.dir(st.Generation), names) // without an answer in time the names are missing
-	why.Count, why.Arrived = len(names), node.Owners[owner](there.Owners)
-	return why
-}
-
-// self is this process.
-func (b *Barrier) self() *owner {
-	o := owner(b.at.Content(node.Content{}).Owner)
-	return &o
-}
-
-// death is the breach when one of the members is missing in g.
-func (c *barrierCall) death(g gathering) breach {
-	why := breach{Why: Died}
-	if c.neighbor != "" && !g.has(c.neighbor) {
-		o := owner(c.owner)
-		why.By = &o
-	}
-	return why
 }

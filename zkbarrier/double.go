@@ -1,14 +1,12 @@
 package zkbarrier
 
 import (
-	"context"
-	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/layout"
-	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
@@ -80,64 +78,34 @@ func (b *DoubleBarrier) made() *DoubleBarrier {
 	return b
 }
 
-// Enter returns when n parties have entered, this one among them. After an error the party is outside; if the
-// last party came before its node was removed, the round opens for the others.
-//
-// After a lost session the party enters again; but if a round has opened that may have counted it, the error
-// is zksync.ErrSessionExpired. It is zksync.ErrBroken if more than n came, and a lost answer leaves open
-// whether this party is one of the n.
-func (b *DoubleBarrier) Enter(ctx context.Context) error {
-	if _, err := b.made().begin(false); err != nil {
-		return b.at.Named("enter", err)
-	}
-	// enter removes the node of an Enter that failed before it makes a new one.
-	s := &participant{node: b.leftover.node, epoch: b.leftover.epoch, leftover: true}
-	there := ""
-	err := b.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
-		err := b.enter(ctx, e, s)
-		there = record.Glance(ctx, e, func(ctx context.Context) (string, error) {
-			return b.present(ctx, e, "the round before is not over: %d of %d have not left")
-		})
-		return err
-	})
-	err = record.Saying(err, there)
-	b.leftover = participant{}
-	if err != nil {
-		b.withdraw(s)
-		b.leftover, s = *s, nil
-	}
-	b.end(s)
-	return b.at.Named("enter", err)
+// doubleTerms is the data of the base node.
+type doubleTerms struct {
+	Parties int `json:"parties"`
 }
 
-// Leave returns when all parties of the round have left or died. Whatever it returns, this party leaves: ctx
-// bounds only the wait for the others. After an error a second Leave waits again, and Enter begins the next
-// round.
-//
-// If parties died inside, the error is a [BrokenError]. If this party's session ended before it could leave,
-// the others may have continued too early: zksync.ErrSessionExpired.
-func (b *DoubleBarrier) Leave(ctx context.Context) error {
-	s, err := b.made().begin(true)
-	if err != nil {
-		return b.at.Named("leave", err)
+func (b *DoubleBarrier) base() string { return b.at.Full(b.at.Path) }
+
+// parties is a directory with one node for each party. It is made again for every round, so its czxid is the number of
+// the round, which the answer to every arrival has.
+func (b *DoubleBarrier) parties() string { return b.base() + "/parties" }
+
+// gathering exists while a round gathers. It has n in its name, so that a party need not read n before it comes.
+func (b *DoubleBarrier) gathering() string { return fmt.Sprintf("%s/gathering-%d", b.base(), b.n) }
+
+// opened is the mark of an open round: it exists from when the round opens until it is over. It has the number of the
+// round in its name, so a party that waits for the end of its round cannot mistake the next round for its own.
+func (b *DoubleBarrier) opened(round int64) string { return fmt.Sprintf("%s/open-%x", b.base(), round) }
+
+// turn is the turn of a new call. It is for parties that found several rounds full: the party that has it comes, and no
+// other does.
+func (b *DoubleBarrier) turn() *gate.Turn { return &gate.Turn{Node: b.base() + "/turn", Line: b.line} }
+
+// check refuses a barrier of another number of parties.
+func (b *DoubleBarrier) check(t doubleTerms) error {
+	if t.Parties != b.n {
+		return errs.Misuse("the number of parties of the double barrier is %d, not %d; use the same number everywhere", t.Parties, b.n)
 	}
-	there := ""
-	err = b.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
-		err := b.leave(ctx, e, s)
-		there = record.Glance(ctx, e, func(ctx context.Context) (string, error) { return b.present(ctx, e, "%d of %d have not left") })
-		return err
-	})
-	err = record.Saying(err, there)
-	if !s.left { // ctx ended first
-		b.unwanted(s)
-		node.Settle(s.epoch, b.remove(s), node.Grace)
-		s.left = true
-	}
-	if err == nil || s.dead || errors.Is(err, zksync.ErrBroken) {
-		s = nil
-	}
-	b.end(s)
-	return b.at.Named("leave", err)
+	return nil
 }
 
 // begin reserves the object for one call, and checks that the party may make this call now.

@@ -16,6 +16,36 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
+// Enter returns when n parties have entered, this one among them. After an error the party is outside; if the
+// last party came before its node was removed, the round opens for the others.
+//
+// After a lost session the party enters again; but if a round has opened that may have counted it, the error
+// is zksync.ErrSessionExpired. It is zksync.ErrBroken if more than n came, and a lost answer leaves open
+// whether this party is one of the n.
+func (b *DoubleBarrier) Enter(ctx context.Context) error {
+	if _, err := b.made().begin(false); err != nil {
+		return b.at.Named("enter", err)
+	}
+	// enter removes the node of an Enter that failed before it makes a new one.
+	s := &participant{node: b.leftover.node, epoch: b.leftover.epoch, leftover: true}
+	there := ""
+	err := b.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
+		err := b.enter(ctx, e, s)
+		there = record.Glance(ctx, e, func(ctx context.Context) (string, error) {
+			return b.present(ctx, e, "the round before is not over: %d of %d have not left")
+		})
+		return err
+	})
+	err = record.Saying(err, there)
+	b.leftover = participant{}
+	if err != nil {
+		b.withdraw(s)
+		b.leftover, s = *s, nil
+	}
+	b.end(s)
+	return b.at.Named("enter", err)
+}
+
 // enter joins a round. When it fails, s has the node that may be left: of a lost session, or one that could not be
 // removed at once.
 func (b *DoubleBarrier) enter(ctx context.Context, e *zkconn.Epoch, s *participant) error {
@@ -51,27 +81,6 @@ func (b *DoubleBarrier) withdraw(s *participant) {
 			s.node = ""
 		}
 	default:
-	}
-}
-
-// remove has the node of s removed, by the transaction of a departure, through disconnects: if the node goes otherwise,
-// the party counts as dead.
-func (b *DoubleBarrier) remove(s *participant) (done <-chan struct{}) {
-	e, at, ops, left := s.epoch, s.node, b.departure(s), make(chan struct{})
-	if !e.Go(func() {
-		defer close(left)
-		_, _ = node.RepeatTransaction(context.Background(), e, ops...) // if the servers refuse it, the node goes without
-	}) {
-		close(left) // the session is being ended, and the node with it
-	}
-	return e.Reap(zkconn.Orphan{Dir: b.parties(), Pending: left, Outcome: func() (string, bool) { return at, false }})
-}
-
-// unwanted says that the node of s is not wanted any more. If there were several requests for the node, one of them
-// got no answer and may yet be applied, although another one made the node.
-func (b *DoubleBarrier) unwanted(s *participant) {
-	if s.tries > 1 {
-		s.epoch.AmbiguousCreate(b.parties(), node.Prefix(s.uuid), s.epoch.Connection())
 	}
 }
 

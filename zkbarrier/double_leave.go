@@ -14,6 +14,36 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
+// Leave returns when all parties of the round have left or died. Whatever it returns, this party leaves: ctx
+// bounds only the wait for the others. After an error a second Leave waits again, and Enter begins the next
+// round.
+//
+// If parties died inside, the error is a [BrokenError]. If this party's session ended before it could leave,
+// the others may have continued too early: zksync.ErrSessionExpired.
+func (b *DoubleBarrier) Leave(ctx context.Context) error {
+	s, err := b.made().begin(true)
+	if err != nil {
+		return b.at.Named("leave", err)
+	}
+	there := ""
+	err = b.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
+		err := b.leave(ctx, e, s)
+		there = record.Glance(ctx, e, func(ctx context.Context) (string, error) { return b.present(ctx, e, "%d of %d have not left") })
+		return err
+	})
+	err = record.Saying(err, there)
+	if !s.left { // ctx ended first
+		b.unwanted(s)
+		node.Settle(s.epoch, b.remove(s), node.Grace)
+		s.left = true
+	}
+	if err == nil || s.dead || errors.Is(err, zksync.ErrBroken) {
+		s = nil
+	}
+	b.end(s)
+	return b.at.Named("leave", err)
+}
+
 // leave has the party leave, and waits for the others.
 func (b *DoubleBarrier) leave(ctx context.Context, e *zkconn.Epoch, s *participant) error {
 	again := s.left // in an earlier call or session
@@ -109,6 +139,27 @@ func (b *DoubleBarrier) departure(s *participant) []any {
 	return []any{
 		&zk.DeleteRequest{Path: s.node, Version: -1},
 		&zk.SetDataRequest{Path: b.parties(), Version: -1}, // its Stat has the number of parties left
+	}
+}
+
+// remove has the node of s removed, by the transaction of a departure, through disconnects: if the node goes otherwise,
+// the party counts as dead.
+func (b *DoubleBarrier) remove(s *participant) (done <-chan struct{}) {
+	e, at, ops, left := s.epoch, s.node, b.departure(s), make(chan struct{})
+	if !e.Go(func() {
+		defer close(left)
+		_, _ = node.RepeatTransaction(context.Background(), e, ops...) // if the servers refuse it, the node goes without
+	}) {
+		close(left) // the session is being ended, and the node with it
+	}
+	return e.Reap(zkconn.Orphan{Dir: b.parties(), Pending: left, Outcome: func() (string, bool) { return at, false }})
+}
+
+// unwanted says that the node of s is not wanted any more. If there were several requests for the node, one of them
+// got no answer and may yet be applied, although another one made the node.
+func (b *DoubleBarrier) unwanted(s *participant) {
+	if s.tries > 1 {
+		s.epoch.AmbiguousCreate(b.parties(), node.Prefix(s.uuid), s.epoch.Connection())
 	}
 }
 

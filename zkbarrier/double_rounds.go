@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/go-menagerie/menagerie/internal/errs"
-	"github.com/go-menagerie/menagerie/internal/gate"
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
-	"github.com/go-zookeeper/zk"
 )
 
 // A round gathers, then it is open, then it is over, and the next one gathers. Each of these changes is one
@@ -22,28 +21,6 @@ import (
 //	close: delete and create "parties", so it was empty; create "gathering-<n>"; delete "open-<round>"
 //
 // A party makes its node in "parties" only while "gathering-<n>" exists: its transaction checks that.
-
-// doubleTerms is the data of the base node.
-type doubleTerms struct {
-	Parties int `json:"parties"`
-}
-
-func (b *DoubleBarrier) base() string { return b.at.Full(b.at.Path) }
-
-// parties is a directory with one node for each party. It is made again for every round, so its czxid is the number of
-// the round, which the answer to every arrival has.
-func (b *DoubleBarrier) parties() string { return b.base() + "/parties" }
-
-// gathering exists while a round gathers. It has n in its name, so that a party need not read n before it comes.
-func (b *DoubleBarrier) gathering() string { return fmt.Sprintf("%s/gathering-%d", b.base(), b.n) }
-
-// opened is the mark of an open round: it exists from when the round opens until it is over. It has the number of the
-// round in its name, so a party that waits for the end of its round cannot mistake the next round for its own.
-func (b *DoubleBarrier) opened(round int64) string { return fmt.Sprintf("%s/open-%x", b.base(), round) }
-
-// turn is the turn of a new call. It is for parties that found several rounds full: the party that has it comes, and no
-// other does.
-func (b *DoubleBarrier) turn() *gate.Turn { return &gate.Turn{Node: b.base() + "/turn", Line: b.line} }
 
 // learn reads the directory, and after that whether a round is open. That is the round of the directory, or a later
 // one if that round ended between the two reads. It makes what is missing.
@@ -69,14 +46,6 @@ func (b *DoubleBarrier) learn(ctx context.Context, e *zkconn.Epoch) (dir *zk.Sta
 			return nil, false, err
 		}
 	}
-}
-
-// check refuses a barrier of another number of parties.
-func (b *DoubleBarrier) check(t doubleTerms) error {
-	if t.Parties != b.n {
-		return errs.Misuse("the number of parties of the double barrier is %d, not %d; use the same number everywhere", t.Parties, b.n)
-	}
-	return nil
 }
 
 // open opens the round of s, unless another party has. node.ErrAgain means that the node of s is gone.

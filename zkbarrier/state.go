@@ -6,10 +6,13 @@ import (
 	"math"
 	"slices"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/look"
+	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
-	"github.com/go-zookeeper/zk"
 )
 
 // State is the state of a barrier: "waiting", "idle" without parties, or "broken".
@@ -35,6 +38,53 @@ func (b *Barrier) State(ctx context.Context) (State, error) {
 		st.Entries = r.Rows(dir, names, "party", zksync.Waiting)
 		return st
 	})
+}
+
+// Waiting is the number of parties that wait; 0 if the barrier is broken.
+func (b *Barrier) Waiting(ctx context.Context) (n int, err error) {
+	err = b.made().at.Run(ctx, "waiting", func(ctx context.Context, e *zkconn.Epoch) error {
+		_, names, err := b.waiting(ctx, e)
+		n = len(names)
+		return err
+	})
+	return n, err
+}
+
+// waiting lists the nodes of the parties that wait, in the order of arrival. It creates nothing on the servers.
+func (b *Barrier) waiting(ctx context.Context, e *zkconn.Epoch) (st barrierState, names []string, err error) {
+	v, _, err := b.terms.Ask(ctx, e)
+	if err != nil || v.T.Broken {
+		return v.T, nil, err
+	}
+	g, err := b.gathering(ctx, e, v.T.Generation)
+	return v.T, g.members(b.parties), err
+}
+
+// Attendance returns the owners of the parties that wait, in order, and an empty owner for each missing one.
+// It is made of several reads.
+func (b *Barrier) Attendance(ctx context.Context) (arrived, missing []zksync.Owner, err error) {
+	err = b.made().at.Run(ctx, "attendance", func(ctx context.Context, e *zkconn.Epoch) error {
+		arrived, missing = nil, nil
+		st, names, err := b.waiting(ctx, e)
+		if err == nil {
+			arrived, err = record.Owners[zksync.Owner](ctx, e, b.dir(st.Generation), names)
+		}
+		if err == nil && !st.Broken {
+			missing = make([]zksync.Owner, b.parties-len(arrived))
+		}
+		return err
+	})
+	return arrived, missing, err
+}
+
+// Broken reports whether the barrier is broken.
+func (b *Barrier) Broken(ctx context.Context) (broken bool, err error) {
+	err = b.made().at.Run(ctx, "broken", func(ctx context.Context, e *zkconn.Epoch) error {
+		v, _, err := b.terms.Ask(ctx, e)
+		broken = v.T.Broken
+		return err
+	})
+	return broken, err
 }
 
 // DoubleState is the state of a double barrier: "waiting", "idle" without parties, or "open" until all have
