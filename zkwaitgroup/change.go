@@ -6,12 +6,12 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sync/atomic"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
-	"github.com/go-zookeeper/zk"
 )
 
 // Each transaction changes one record, and names its version. Every writer has a number of its own in a record. So if the
@@ -28,18 +28,6 @@ type change struct {
 	round   int64 // in which the record was read
 	ops     []any
 	refused error // nil if there was no answer
-}
-
-// own is a record of this WaitGroup. Only the goroutine that writes uses it, except for sure.
-type own struct {
-	id    string
-	epoch *zkconn.Epoch
-	round int64       // 0 if unknown
-	tally tally       // as far as known; once the session is over, of the members whose Adds have returned
-	sure  atomic.Bool // tally was read or written here, and the record's node in alive has had no event since
-	dead  bool        // that node is gone although members are left
-	late  bool        // a request that creates the record may yet be applied
-	spare int         // once the session is over: how many calls of Done for it change nothing; -1 if unknown
 }
 
 // creates reports whether the change creates the record. Then a round must exist.

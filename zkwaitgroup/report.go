@@ -4,11 +4,36 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
-	"github.com/go-zookeeper/zk"
+	"github.com/go-menagerie/menagerie/zksync"
 )
+
+// DeadMembersError names the members of a group that died before they were done. It is a zksync.ErrBroken.
+type DeadMembersError struct {
+	Members []Member
+	// More is the number of further records of dead members.
+	More int
+}
+
+func (e *DeadMembersError) Error() string {
+	names := make([]string, len(e.Members))
+	for i, m := range e.Members {
+		names[i] = m.String()
+	}
+	text := "zkwaitgroup: died without Done: " + strings.Join(names, "; ")
+	if e.More > 0 {
+		text += fmt.Sprintf("; and %d more", e.More)
+	}
+	return text
+}
+
+func (e *DeadMembersError) Unwrap() error { return zksync.ErrBroken }
 
 const (
 	// keptRounds is the number of rounds with deaths that the node dead describes, at most.
@@ -49,8 +74,8 @@ func (v *report) died(h *own) int {
 	return 0
 }
 
-// error is the error of WaitContext for a round, nil if no member died.
-func (d *deaths) error() *DeadMembersError {
+// deadMembers is the error of WaitContext for a round, nil if no member died.
+func (d *deaths) deadMembers() *DeadMembersError {
 	if len(d.Dead)+d.More == 0 {
 		return nil
 	}
@@ -81,7 +106,7 @@ func (g *WaitGroup) deadOf(ctx context.Context, e *zkconn.Epoch, round int64) (*
 	}
 	for _, d := range v.Rounds {
 		if d.Round == round {
-			return d.error(), nil
+			return d.deadMembers(), nil
 		}
 	}
 	if round != 0 || len(v.Rounds) == 0 {
@@ -93,7 +118,7 @@ func (g *WaitGroup) deadOf(ctx context.Context, e *zkconn.Epoch, round int64) (*
 	if err != nil || !there || base.Pzxid != stat.Mzxid {
 		return nil, err
 	}
-	return v.Rounds[len(v.Rounds)-1].error(), nil
+	return v.Rounds[len(v.Rounds)-1].deadMembers(), nil
 }
 
 // writeDown plans to write down who died, in addition to the dead of the same round that were written down before. So the

@@ -4,19 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
+	"sync/atomic"
 	"time"
 
-	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-menagerie/menagerie/internal/gate"
-	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
-	"github.com/go-zookeeper/zk"
 )
 
 // The nodes of a group. While a round lasts there is
@@ -119,6 +118,18 @@ func decode(c zkconn.Content) *tally {
 	return &t
 }
 
+// own is a record of this WaitGroup. Only the goroutine that writes uses it, except for sure.
+type own struct {
+	id    string
+	epoch *zkconn.Epoch
+	round int64       // 0 if unknown
+	tally tally       // as far as known; once the session is over, of the members whose Adds have returned
+	sure  atomic.Bool // tally was read or written here, and the record's node in alive has had no event since
+	dead  bool        // that node is gone although members are left
+	late  bool        // a request that creates the record may yet be applied
+	spare int         // once the session is over: how many calls of Done for it change nothing; -1 if unknown
+}
+
 // read reads a record, nil if there is none.
 func (g *WaitGroup) read(ctx context.Context, e *zkconn.Epoch, id string) (*tally, error) {
 	all, err := g.readAll(ctx, e, []string{id})
@@ -169,120 +180,10 @@ func (g *WaitGroup) look(ctx context.Context, e *zkconn.Epoch, id string) (t *ta
 	return t, alive, round, err
 }
 
-// list is Members, as part of the method op.
-func (g *WaitGroup) list(ctx context.Context, op string) (all []Member, err error) {
-	err = g.made().at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
-		all = nil
-		if err := g.at.Look(ctx, e, layout.WaitGroup); err != nil {
-			return err
-		}
-		if err := record.Synced(ctx, e, g.base()); err != nil {
-			return err
-		}
-		ids, _, err := g.listed(ctx, e, g.members())
-		if err != nil {
-			return err
-		}
-		// This is read after the list of the records: members that are added between the two reads must not look dead.
-		alive, _, err := g.listed(ctx, e, g.alive())
-		if err != nil {
-			return err
-		}
-		living := setOf(alive)
-		records, err := g.readAll(ctx, e, ids)
-		for i, t := range records {
-			if t != nil && t.left() > 0 {
-				all = append(all, t.member(!living[ids[i]]))
-			}
-		}
-		return err
-	})
-	if err != nil {
-		return nil, errs.Wrap("zkwaitgroup", op, g.path, err)
-	}
-	return all, nil
-}
-
 func setOf(names []string) map[string]bool {
 	set := make(map[string]bool, len(names))
 	for _, n := range names {
 		set[n] = true
 	}
 	return set
-}
-
-// WaitContext waits until no living member is left. If members died in that round, it returns a
-// [DeadMembersError] that names them. Members may be added while it waits. If ctx ends, the error also names
-// processes with members that are not done.
-func (g *WaitGroup) WaitContext(ctx context.Context) error {
-	round := int64(0)
-	var dead *DeadMembersError
-	missing := ""
-	err := g.made().at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) (err error) {
-		if err := g.at.Look(ctx, e, layout.WaitGroup); err != nil {
-			return err
-		}
-		if round, err = g.untilOver(ctx, e, round); err != nil {
-			missing = record.Glance(ctx, e, func(ctx context.Context) (string, error) { return g.missing(ctx, e) })
-			return err
-		}
-		dead, err = g.deadOf(ctx, e, round)
-		return err
-	})
-	if err == nil && dead != nil {
-		err = dead
-	}
-	return errs.Wrap("zkwaitgroup", "wait", g.path, record.Saying(err, missing))
-}
-
-// missing names processes with members that are not done.
-func (g *WaitGroup) missing(ctx context.Context, e *zkconn.Epoch) (string, error) {
-	ids, _, err := g.listed(ctx, e, g.alive())
-	if err != nil {
-		return "", err
-	}
-	named, err := g.readAll(ctx, e, ids[:min(len(ids), record.Named)])
-	who := record.Roll{More: len(ids) - len(named)}
-	for _, t := range named {
-		if t != nil {
-			who.Owners = append(who.Owners, t.owner().Owner)
-		}
-	}
-	what := "%d processes have members that are not done"
-	if len(ids) == 1 {
-		what = "%d process has members that are not done"
-	}
-	return who.Say(fmt.Sprintf(what, len(ids))), err
-}
-
-// untilOver waits until the round is over, and returns its zxid: 0 if there is none. round is the round in which the
-// wait began, 0 at the beginning of the wait.
-//
-// It waits for the deletion of one node, which the last member that is done deletes, and which all waiters watch. But that
-// member may die, and then no process deletes the node. So the wait also watches one living member: see record.Sentinel.
-func (g *WaitGroup) untilOver(ctx context.Context, e *zkconn.Epoch, round int64) (int64, error) {
-	for s := (record.Sentinel{}); ; {
-		if err := e.Await(ctx); err != nil {
-			return round, err
-		}
-		if err := record.Synced(ctx, e, g.base()); err != nil {
-			return round, err
-		}
-		alive, stat, err := g.listed(ctx, e, g.alive())
-		// There is no round, or another one than that in which the wait began: the latter is over.
-		if err != nil || stat.Czxid == 0 || round != 0 && stat.Czxid != round {
-			return round, err
-		}
-		if round = stat.Czxid; len(alive) == 0 {
-			if err := g.end(ctx, e, false); err != nil {
-				return round, err
-			}
-			continue
-		}
-		// If another round has begun since alive was listed, the watched member has left, too, so this wait ends.
-		_, news, err := s.Wait(ctx, e, []string{g.round()}, record.Pick(g.alive(), alive), e.Timeout())
-		if err != nil || news == zkconn.Deleted || news == zkconn.NotFound {
-			return round, err
-		}
-	}
 }

@@ -3,7 +3,7 @@ package zkwaitgroup
 
 // Each WaitGroup has one record of its members in each of its sessions, and beside it an ephemeral node while a member is not
 // done. So members without that node are dead, and a round is over when there is no such node. See round.go for the nodes,
-// batch.go for what is written, change.go for how a change is made once, and end.go for the end of a round.
+// batch.go for what is written, change.go for how a change is made once, end.go for the end of a round, and report.go for its dead.
 
 import (
 	"context"
@@ -92,15 +92,6 @@ func (g *WaitGroup) mustChange(op string, delta int) {
 	call.End(errs.Wrap("zkwaitgroup", op, g.path, err))
 }
 
-// Wait waits until no living member is left. Dead members count as done here; WaitContext reports them.
-func (g *WaitGroup) Wait() {
-	call := g.made().at.Call()
-	err := g.WaitContext(context.Background())
-	if !errors.As(err, new(*DeadMembersError)) {
-		call.End(err)
-	}
-}
-
 // Go adds a member and calls f in a new goroutine. When f returns, the member is done. f must not panic. If
 // the session is closed while f runs, the member dies.
 func (g *WaitGroup) Go(f func()) {
@@ -157,63 +148,4 @@ func (m Member) String() string {
 		return "unknown host"
 	}
 	return m.Owner.String()
-}
-
-// DeadMembersError names the members of a group that died before they were done. It is a zksync.ErrBroken.
-type DeadMembersError struct {
-	Members []Member
-	// More is the number of further records of dead members.
-	More int
-}
-
-func (e *DeadMembersError) Error() string {
-	names := make([]string, len(e.Members))
-	for i, m := range e.Members {
-		names[i] = m.String()
-	}
-	text := "zkwaitgroup: died without Done: " + strings.Join(names, "; ")
-	if e.More > 0 {
-		text += fmt.Sprintf("; and %d more", e.More)
-	}
-	return text
-}
-
-func (e *DeadMembersError) Unwrap() error { return zksync.ErrBroken }
-
-// Members lists the members that are not done, also the dead of the round, in no order. It is made of several
-// reads: the group may never have had exactly that state.
-func (g *WaitGroup) Members(ctx context.Context) (all []Member, err error) {
-	return g.list(ctx, "members")
-}
-
-// maxMissing is the greatest length of the list of Missing: any program may have written the numbers in records.
-const maxMissing = 1 << 20
-
-// Missing returns the owners of the living members that are not done, once for each member. Of more than
-// 1,048,576 the error is zksync.ErrMisuse.
-func (g *WaitGroup) Missing(ctx context.Context) (owners []zksync.Owner, err error) {
-	all, err := g.list(ctx, "missing")
-	for _, m := range all {
-		if m.Dead {
-			continue
-		}
-		if m.N > maxMissing-len(owners) {
-			return nil, errs.Wrap("zkwaitgroup", "missing", g.path, errs.Misuse("more than %d members are missing; use Members", maxMissing))
-		}
-		for range m.N {
-			owners = append(owners, m.Owner)
-		}
-	}
-	return owners, err
-}
-
-// Count is the number of living members that are not done. It is made of several reads.
-func (g *WaitGroup) Count(ctx context.Context) (n int, err error) {
-	all, err := g.list(ctx, "count")
-	for _, m := range all {
-		if !m.Dead {
-			n = sum(n, m.N)
-		}
-	}
-	return n, err
 }
