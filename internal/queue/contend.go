@@ -3,25 +3,14 @@ package queue
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
-	"github.com/go-zookeeper/zk"
 )
-
-// errList means that what is known is not enough: the directory must be listed again.
-var errList = errors.New("zksync: list again")
-
-// errResume is errList where only the watches are in doubt: the connection was lost, or one of them is used up. The set ahead
-// only shrinks, so every entry ahead was listed. The watches are set again: if an entry has left
-// meanwhile, it is not found, and that leads to a listing.
-var errResume = fmt.Errorf("%w, if the watches do not tell", errList)
-
-// errQuiet means that no event came for some time.
-var errQuiet = errors.New("zksync: no event")
 
 // contest is the way of an entry from its creation to its grant.
 type contest struct {

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
 )
 
@@ -25,31 +24,6 @@ const (
 	// KindPermit asks for a number of permits.
 	KindPermit Kind = "permit"
 )
-
-// rules are what a queue knows of a kind. A new kind needs rules here, and a mark below, by which names show it.
-type rules struct {
-	of     string // the type, by its name in package layout, whose entries these are, unless the queue has another
-	alone  bool   // such an entry asks to be alone
-	counts bool   // the policy looks at more than the nearest entries
-	policy Policy // nil if it depends on the capacity: see PolicyFor
-}
-
-func (k Kind) rules() rules {
-	switch k {
-	case KindLock:
-		return rules{of: layout.Mutex, alone: true, policy: ExclusivePolicy}
-	case KindRead:
-		return rules{of: layout.RWMutex, policy: ReaderPolicy}
-	case KindWrite:
-		return rules{of: layout.RWMutex, alone: true, policy: ExclusivePolicy}
-	case KindPermit:
-		return rules{of: layout.Semaphore, counts: true}
-	case "": // of a queue that is only listed
-		return rules{}
-	}
-	// A kind is chosen by this module, never by a peer.
-	panic("zksync: no kind of entries is called " + strconv.Quote(string(k)))
-}
 
 // Entry is one contender of a queue: an ephemeral sequential node, as its name describes it. Names of
 // other libraries are understood if they queue in the same directory by the same rules; see ParseEntry.
@@ -80,6 +54,10 @@ const (
 	uuidLen     = 36 // 8-4-4-4-12
 	BareUUIDLen = 32
 )
+
+// AsideEnd ends the name of a node beside the entries. Other libraries read what follows the last "lock-" as the number
+// of a contender: go-zookeeper fails if there is none, and no contender waits for the last number that there is.
+const AsideEnd = "_lock-2147483647"
 
 // ParseEntry reads the name of a child of a queue. It reports false for every name
 // that does not have exactly one of these forms. Such a child is no contender:
@@ -206,9 +184,6 @@ func entryPrefix(kind Kind, uuid string, weight int64) string {
 	}
 	panic("zksync: no node name for kind " + strconv.Quote(string(kind)))
 }
-
-// exclusive reports whether e asks to be alone.
-func (e Entry) exclusive() bool { return e.Kind.rules().alone }
 
 // limitMargin says how far before the end of the sequence numbers a queue prepares for the end: a
 // listing no longer drops names by their numbers (notBehind), and orders exhausted entries by creation

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -9,6 +10,9 @@ import (
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
+
+// errQuiet means that no event came for some time.
+var errQuiet = errors.New("zksync: no event")
 
 // events collects the events of the watches of one waiter. The queue relies on their
 // order: tell is called in wire order, that is in the order of the server's history.

@@ -83,10 +83,6 @@ func (q *Queue) List(ctx context.Context, e *zkconn.Epoch) ([]Entry, error) {
 	return q.list(ctx, e, func(names []string) ([]string, error) { return names, nil }, nil)
 }
 
-// TypeOf is the name in package layout of the type whose entries are of a kind. Elections and others that are made of a
-// mutex have its name, unless they set another.
-func TypeOf(k Kind) string { return k.rules().of }
-
 // list reads, in order, the entries whose names keep returns. Where sequence numbers no longer tell the order,
 // it asks for creation zxids. It notes them in known, if that is not nil, so that each is asked for once.
 func (q *Queue) list(ctx context.Context, e *zkconn.Epoch, keep func([]string) ([]string, error), known map[string]int64) ([]Entry, error) {

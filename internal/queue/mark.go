@@ -77,12 +77,8 @@ type holdMark struct {
 	delay      time.Duration
 }
 
-// The name of a node beside the entries ends with AsideEnd. Other libraries read what follows the last "lock-" as the number
-// of a contender: go-zookeeper fails if there is none, and no contender waits for the last number that there is.
-const (
-	markStart = "held-"
-	AsideEnd  = "_lock-2147483647"
-)
+// markStart is how the name of a mark begins.
+const markStart = "held-"
 
 func markName(self Entry, delay time.Duration) string {
 	return markStart + self.UUID + "-" + delay.String() + AsideEnd

@@ -3,6 +3,9 @@ package queue
 import (
 	"cmp"
 	"slices"
+	"strconv"
+
+	"github.com/go-menagerie/menagerie/internal/layout"
 )
 
 // Policy decides what an entry waits for. It gets the entries ahead of self in queue
@@ -15,13 +18,37 @@ import (
 // must keep to this: an entry that is granted stays granted when ahead shrinks further.
 type Policy func(ahead []Entry, self Entry) (blockers []Entry)
 
-// blockers returns the entries of ahead that are in the way of self, an entry of this queue.
-func (q *Queue) blockers(ahead []Entry, self Entry) []Entry {
-	if q.Policy != nil {
-		return q.Policy(ahead, self)
-	}
-	return PolicyFor(self.Kind, 1)(ahead, self)
+// rules are what a queue knows of a kind. A new kind needs rules here, and a mark in entry.go, by which names show it.
+type rules struct {
+	of     string // the type, by its name in package layout, whose entries these are, unless the queue has another
+	alone  bool   // such an entry asks to be alone
+	counts bool   // the policy looks at more than the nearest entries
+	policy Policy // nil if it depends on the capacity: see PolicyFor
 }
+
+func (k Kind) rules() rules {
+	switch k {
+	case KindLock:
+		return rules{of: layout.Mutex, alone: true, policy: ExclusivePolicy}
+	case KindRead:
+		return rules{of: layout.RWMutex, policy: ReaderPolicy}
+	case KindWrite:
+		return rules{of: layout.RWMutex, alone: true, policy: ExclusivePolicy}
+	case KindPermit:
+		return rules{of: layout.Semaphore, counts: true}
+	case "": // of a queue that is only listed
+		return rules{}
+	}
+	// A kind is chosen by this module, never by a peer.
+	panic("zksync: no kind of entries is called " + strconv.Quote(string(k)))
+}
+
+// TypeOf is the name in package layout of the type whose entries are of a kind. Elections and others that are made of a
+// mutex have its name, unless they set another.
+func TypeOf(k Kind) string { return k.rules().of }
+
+// exclusive reports whether e asks to be alone.
+func (e Entry) exclusive() bool { return e.Kind.rules().alone }
 
 // PolicyFor returns the rule by which an entry of this kind is granted. Only the rule of permits uses the capacity.
 func PolicyFor(kind Kind, capacity int64) Policy {
