@@ -484,7 +484,7 @@ func (c *barrierCall) act(parent context.Context, e *zkconn.Epoch) (step, error)
 	hook := e.OnOver(func(error) { cancel(zksync.ErrLost) })
 	defer hook.Stop()
 	watched, returned := make(chan struct{}), false
-	go func() { // it has ended when act returns
+	go func() { // it copies the call, so it has ended before act changes that
 		defer close(watched)
 		if e.Pause(ctx, c.b.neighborPause(e)) == nil {
 			if broken := c.breakOf(ctx, e); broken != nil {
@@ -492,16 +492,20 @@ func (c *barrierCall) act(parent context.Context, e *zkconn.Epoch) (step, error)
 			}
 		}
 	}()
-	defer func() {
+	stop := func() {
 		cancel(nil)
 		<-watched
+	}
+	defer func() {
 		if !returned { // the action panicked
+			stop()
 			c.leave(e, ActionFailed)
 		}
 	}()
 	err := c.b.action(ctx)
 	returned = true
 	ended := context.Cause(ctx)
+	stop()
 	switch {
 	case parent.Err() != nil: // the end of the call breaks the generation
 		return nil, context.Cause(parent)

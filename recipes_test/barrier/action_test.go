@@ -239,3 +239,40 @@ func TestAnExtraPartyWithoutAnAnswerLeavesTheOthersInPeace(t *testing.T) {
 		leave(v, both...)
 	})
 }
+
+// A goroutine that watches while the action runs copies the call after a pause of a second.
+func TestAnActionThatFailsWhileItsWatcherBegins(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		failure := errors.New("no disk")
+		bs := barriers(v, 2, zkbarrier.WithAction(func(context.Context) error {
+			time.Sleep(990 * time.Millisecond)
+			v.Server.Intercept(zktest.On(zktest.Multi, "**").DelayReply(20 * time.Millisecond).Times(1))
+			return failure
+		}))
+		first := await(context.Background(), bs[0])
+		gathered(v, bs[1], 1)
+		last := await(context.Background(), bs[1])
+		v.Awaits(last.done, "Await")
+		require.ErrorIs(t, last.err, failure)
+		v.Awaits(first.done, "Await")
+		require.ErrorIs(t, first.err, zksync.ErrBroken)
+	})
+}
+
+func TestAnActionThatEndsAsItsWatcherBegins(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		bs := barriers(v, 2, zkbarrier.WithAction(func(context.Context) error {
+			time.Sleep(time.Second)
+			return nil
+		}))
+		for range 20 {
+			first := await(context.Background(), bs[0])
+			gathered(v, bs[1], 1)
+			last := await(context.Background(), bs[1])
+			v.Awaits(last.done, "Await")
+			require.NoError(t, last.err)
+			v.Awaits(first.done, "Await")
+			require.NoError(t, first.err)
+		}
+	})
+}
