@@ -181,7 +181,7 @@ func (g *WaitGroup) plan(ctx context.Context, e *zkconn.Epoch, b *batch) (*chang
 	switch {
 	case b.add && h == nil:
 		h = &own{id: node.NewUUID(), epoch: e, spare: -1}
-		if b.tried != nil { // again for the same record, which cannot be created twice
+		if b.tried != nil && b.tried.creates() { // again for the same record, which cannot be created twice
 			h = b.tried.own
 		}
 		return g.edit(e, b, h, h.id, nil, 0), nil

@@ -138,8 +138,9 @@ func (g *WaitGroup) writeDown(ctx context.Context, e *zkconn.Epoch, d deaths) (o
 	v.Rounds = append(v.Rounds, d)
 	v.Rounds = v.Rounds[max(len(v.Rounds)-keptRounds, 0):]
 	data := record.Encode(v)
-	for len(data) > keptBytes { // this round alone takes less
-		v.Rounds = v.Rounds[1:]
+	for i := 0; len(data) > keptBytes; i++ { // this round alone takes less
+		old := &v.Rounds[i] // stays, without names: see died
+		old.Dead, old.More = nil, sum(max(old.More, 0), len(old.Dead))
 		data = record.Encode(v)
 	}
 	if stat == nil {

@@ -213,3 +213,23 @@ func TestMembersWhoseNodeWasDeletedAreDead(t *testing.T) {
 		v.NothingLeft(proving.GroupPath, "dead")
 	})
 }
+
+// The report has forgotten the round because of its size, so it has fewer than eight rounds.
+func TestADoneForADeadMemberThatTheReportForgotTakesNoOther(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		g, other := zkwaitgroup.New(s, proving.GroupPath), groups(v, 1)[0]
+		require.NoError(t, g.AddContext(t.Context(), 1))
+		v.Server.Expire(s.ID())
+		reports(t, 1, other.WaitContext(t.Context()))
+		owner := fmt.Sprintf(`{"n":2,"host":%q,"pid":4711,"name":%q}`, strings.Repeat("<", 253), strings.Repeat("&", 64))
+		for range 6 {
+			reports(t, 70, deadOfOthers(v, other, 70, "", owner))
+		}
+		require.NoError(t, other.AddContext(t.Context(), 1))
+		require.NoError(t, g.DoneContext(t.Context()), "of a member that died")
+		n, err := other.Count(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+	})
+}
