@@ -240,12 +240,23 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 
 // refused is for an arrival that the servers refused, usually because the generation has ended.
 func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch) (step, error) {
-	if c.tries > 1 { // an earlier request got no answer: it may have been applied, and the party may have been counted
-		return c.settle(ctx, e, c.paced(c.arrive))
-	}
 	now, err := c.b.learn(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if c.tries > 1 { // an earlier request got no answer: it may have been applied, and the party may have been counted
+		how, err := c.b.recorded(ctx, e, c.st)
+		if err != nil {
+			return nil, err
+		}
+		// Only a party itself deletes its node from a broken generation. So an earlier request was not applied in this
+		// session: node.Make would have found its node, and would not have asked again.
+		if how == nil || !how.Broken || c.died {
+			return c.settle(ctx, e, c.paced(c.arrive))
+		}
+	}
 	c.begin(now)
-	return c.paced(c.arrive), err
+	return c.paced(c.arrive), nil
 }
 
 // arrived decides whether all parties are there, by the Stat of the directory at the moment of the arrival.

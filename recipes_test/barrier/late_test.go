@@ -261,3 +261,19 @@ func TestAnArrivalThatIsAppliedWhenTheSessionComesBackBreaksNoStrictBarrier(t *t
 		})
 	}
 }
+
+// The party knows an older generation, which a Reset has ended. Its first request is lost.
+func TestAPartyThatComesAfterAResetIsInTheNextGeneration(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		late := zkbarrier.NewBarrier(s, proving.BarrierPath, 2)
+		other := barriers(v, 2)[0]
+		leave(v, await(context.Background(), late), await(context.Background(), other))
+		require.NoError(t, other.Reset(t.Context()))
+		lost := v.Server.Intercept(zktest.On(zktest.Multi, "**").Of(s.ID()).Times(1).LoseRequest())
+		a := await(context.Background(), late)
+		gathered(v, other, 1)
+		require.Equal(t, 1, lost.Fired())
+		leave(v, a, await(context.Background(), other))
+	})
+}
