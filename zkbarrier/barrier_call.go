@@ -599,6 +599,9 @@ func (c *barrierCall) breakFor(ctx context.Context, e *zkconn.Epoch, why Cause) 
 		return -1 // it delays no other party
 	}
 	next, err := c.breakUp(ctx, e)
+	for next != nil && err == nil && c.tries > 0 { // tries is 0 when the party would begin to arrive again
+		next, err = next(ctx, e)
+	}
 	if next == nil && err == nil && c.err == nil {
 		return c.index
 	}

@@ -211,3 +211,24 @@ func TestTheEndOfAGenerationWithoutACauseIsReadToo(t *testing.T) {
 		}
 	})
 }
+
+// Another program has written to the base node, so the servers refuse the first request of the party that gives up.
+func TestAPartyThatGivesUpIsNamedThoughTheBaseNodeWasWritten(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		bs := barriers(v, 3)
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		leaves := await(ctx, bs[0])
+		gathered(v, bs[1], 1)
+		stays := await(context.Background(), bs[1])
+		gathered(v, bs[2], 2)
+		n, _ := v.Server.Node(proving.BarrierPath)
+		v.Server.Set(proving.BarrierPath, n.Data)
+		cancel()
+		v.Awaits(leaves.done, "Await that gave up")
+		v.Awaits(stays.done, "Await of the other")
+		broken := new(zkbarrier.BrokenError)
+		require.ErrorAs(t, stays.err, &broken)
+		require.Equal(t, zkbarrier.GaveUp, broken.Why)
+	})
+}
