@@ -87,7 +87,7 @@ func (x *Slots) obtain(ctx context.Context) (t *queue.Ticket, slot int, err erro
 		err := x.g.At().Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
 			terms := x.terms.Known
 			if removed {
-				terms = x.terms.Read
+				terms = x.terms.ReadOrMake
 			}
 			_, err := terms(ctx, e)
 			return err

@@ -26,7 +26,7 @@ import (
 // one if that round ended between the two reads. It makes what is missing.
 func (b *DoubleBarrier) learn(ctx context.Context, e *zkconn.Epoch) (dir *zk.Stat, open bool, err error) {
 	for pace := (node.Pace{Free: 2}); ; {
-		if t, err := b.terms.Read(ctx, e); err != nil || t.New {
+		if t, err := b.terms.ReadOrMake(ctx, e); err != nil || t.New {
 			return nil, false, err
 		}
 		dir, there, err := e.Exists(ctx, b.parties())

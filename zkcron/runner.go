@@ -93,7 +93,7 @@ func (r *runner) join(ctx context.Context, e *zkconn.Epoch) error {
 		case err != nil:
 			return err
 		case !there:
-			if _, err = r.cron.root.Read(ctx, e); err == nil {
+			if _, err = r.cron.root.ReadOrMake(ctx, e); err == nil {
 				_, err = r.terms.Make(ctx, e) // the next look has the time of that
 			}
 		case v.T == r.wants:

@@ -72,7 +72,7 @@ func (a *acquisition) run(ctx context.Context, e *zkconn.Epoch) error {
 		}
 	}
 	for pace := (node.Pace{Free: 1}); ; {
-		read := a.m.terms.Read
+		read := a.m.terms.ReadOrMake
 		if a.try {
 			read = a.m.terms.Latest
 		}
@@ -172,7 +172,7 @@ func (m *Mutex) ends(ctx context.Context, e *zkconn.Epoch, v record.Version[stat
 	}
 	// This session has seen that the node of the hold is gone. The transaction that ends a hold also writes that to the base
 	// node. So if that still has the hold, another program has removed the hold's node, and the lock is free.
-	next, err := m.terms.Read(ctx, e)
+	next, err := m.terms.ReadOrMake(ctx, e)
 	if err == nil && next.T.is(token) {
 		next.T = state{Before: &ended{Token: token, Owner: next.T.Hold.Owner}}
 	}

@@ -98,7 +98,7 @@ func (m *Membership) enter(ctx context.Context, e *zkconn.Epoch, data []byte) er
 		if err := pace.Rest(ctx, e); err != nil {
 			return err
 		}
-		if _, err := m.g.terms.Read(ctx, e); err != nil {
+		if _, err := m.g.terms.ReadOrMake(ctx, e); err != nil {
 			return err
 		}
 	}

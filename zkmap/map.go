@@ -65,7 +65,7 @@ func (m *keyed[K]) decodeKey(key, node string) (K, error) {
 
 // encode encodes a value for a request that changes the entry.
 func (m *Map[K, V]) encode(p *table.Place, v V) ([]byte, error) {
-	return codec.Encode(m.at.Settings.Codec, v, p.Room())
+	return codec.Encode(m.at.Settings.Codec, v, p.Overhead())
 }
 
 // decode decodes the value of an entry that is there.

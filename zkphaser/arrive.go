@@ -20,7 +20,7 @@ func (p *Phaser) register(ctx context.Context, e *zkconn.Epoch, n int) (t state,
 	t.Phase = p.phase
 	p.mu.Unlock()
 	if t.Phase < 0 || n == 0 {
-		v, err := p.terms.Read(ctx, e)
+		v, err := p.terms.ReadOrMake(ctx, e)
 		if t = v.T; err != nil {
 			return t, err
 		}

@@ -157,7 +157,7 @@ func (c *config) learn(ctx context.Context, e *zkconn.Epoch) (*reading, error) {
 	err := record.Insist(ctx, e, func() (err error) { // watched before it is read, so that no change falls in between
 		r.watch, err = e.Watch(ctx, c.terms.Base, func(zkconn.Event) { r.end() })
 		if errors.Is(err, zk.ErrNoNode) {
-			if _, err = c.terms.Read(ctx, e); err == nil {
+			if _, err = c.terms.ReadOrMake(ctx, e); err == nil {
 				err = node.ErrAgain
 			}
 		}
@@ -166,7 +166,7 @@ func (c *config) learn(ctx context.Context, e *zkconn.Epoch) (*reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.terms.Read(ctx, e)
+	v, err := c.terms.ReadOrMake(ctx, e)
 	if errors.Is(err, errs.ErrMisuse) { // perhaps this server has not heard of a Resize yet
 		v, err = c.terms.Latest(ctx, e)
 	}
@@ -215,7 +215,7 @@ func (c *config) await(ctx context.Context, e *zkconn.Epoch, n int64) error {
 
 // resize changes the number of permits.
 func (c *config) resize(ctx context.Context, e *zkconn.Epoch, n int64) error {
-	read, synced, refused := c.terms.Read, false, int32(-1) // the version that was read, after a sync, before a refusal
+	read, synced, refused := c.terms.ReadOrMake, false, int32(-1) // the version that was read, after a sync, before a refusal
 	for pace := (node.Pace{Free: 1}); ; {
 		v, err := read(ctx, e)
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Call is one call on the queue, in one ZooKeeper session. It neither waits for others nor tries again.
+// Call is one call on the queue, in one ZooKeeper session. It does not wait for elements, and a miss is for the caller to repeat.
 type Call struct {
 	context.Context
 	Epoch *zkconn.Epoch
@@ -31,7 +31,7 @@ const mostViews = 2
 
 // First returns the element to try next: of the object's view, or of a new one. A caller that gets one must call Tried. stand
 // says that the caller should stand in line: there is no element, others stand there, or others were quicker again and again.
-// The error ErrChanged says that the time that was asked for is too old by now.
+// The error ErrChanged says that the time of the leader is needed, and not known any more.
 func (c *Call) First() (p *Pick, stand bool, err error) {
 	if p, stand = c.pop(); p != nil || stand {
 		return p, stand, nil
@@ -158,8 +158,8 @@ func (c *Call) pickFrom(v *View, share bool) (p *Pick, err error) {
 	return c.pick(p), err
 }
 
-// From is for the first in line: it takes an element from a view of its own. After a miss that is not the first one, because
-// others may be quicker there. If the time is needed and not known any more, it asks.
+// From is for the first in line: it takes an element from a view of its own. With again, after a miss, it takes another element than the
+// first, because others may be quicker there. If the time is needed and not known any more, it asks.
 func (c *Call) From(v *View, again bool) (p *Pick, next time.Duration, err error) {
 	now := v.clock
 	if now != nil {

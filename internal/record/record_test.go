@@ -72,7 +72,7 @@ func seating(n int) *record.Terms[seats] {
 func TestWhoComesFirstMakesTheTermsAndTheOthersReadThem(t *testing.T) {
 	alone(t, func(t *testing.T, srv *zktest.Server, a, b *zkconn.Epoch) {
 		one, two := seating(3), seating(3)
-		v, err := one.Read(t.Context(), a)
+		v, err := one.ReadOrMake(t.Context(), a)
 		require.NoError(t, err)
 		require.True(t, v.New)
 		require.Equal(t, []string{"queue"}, srv.Children("/r/hall/seats"))
@@ -80,7 +80,7 @@ func TestWhoComesFirstMakesTheTermsAndTheOthersReadThem(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, v.New)
 		require.Equal(t, seats{Seats: 3}, v.T)
-		_, err = seating(4).Read(t.Context(), b)
+		_, err = seating(4).ReadOrMake(t.Context(), b)
 		require.ErrorContains(t, err, "another number")
 
 		_, err = node.RepeatTransaction(t.Context(), b, &zk.SetDataRequest{Path: one.Base, Data: record.Encode(seats{3, 1}), Version: v.Number})
@@ -202,10 +202,10 @@ func typed(path, name string) *record.Terms[seats] {
 
 func TestAPathBelongsToOneType(t *testing.T) {
 	alone(t, func(t *testing.T, srv *zktest.Server, a, b *zkconn.Epoch) {
-		_, err := typed("/r/new/m", "zkmap").Read(t.Context(), a)
+		_, err := typed("/r/new/m", "zkmap").ReadOrMake(t.Context(), a)
 		require.NoError(t, err)
 		require.Equal(t, []string{"zkmap"}, srv.Children("/r/new/m"))
-		_, err = typed("/r/new/m", "zkmap").Read(t.Context(), b)
+		_, err = typed("/r/new/m", "zkmap").ReadOrMake(t.Context(), b)
 		require.NoError(t, err)
 
 		srv.Create("/r/latch", []byte(`{"total":3}`), 0, 0)
@@ -213,7 +213,7 @@ func TestAPathBelongsToOneType(t *testing.T) {
 		srv.Create("/r/lock/_c_2d4a1c1e-6f0f-4b7e-9d4f-5a1b2c3d4e5f-lock-", nil, zk.FlagSequence, 0)
 		for path, found := range map[string]string{"/r/new/m": "zkmap", "/r/latch": "zklatch", "/r/lock": "zksync.Mutex"} {
 			for name, ask := range map[string]func() error{
-				"make": func() error { _, err := typed(path, "zkqueue").Read(t.Context(), b); return err },
+				"make": func() error { _, err := typed(path, "zkqueue").ReadOrMake(t.Context(), b); return err },
 				"look": func() error { _, _, err := typed(path, "zkqueue").Ask(t.Context(), b); return err },
 			} {
 				err := ask()
@@ -222,7 +222,7 @@ func TestAPathBelongsToOneType(t *testing.T) {
 			}
 		}
 		srv.Create("/r/data", []byte("of the user"), 0, 0)
-		_, err = typed("/r/data", "zkqueue").Read(t.Context(), b)
+		_, err = typed("/r/data", "zkqueue").ReadOrMake(t.Context(), b)
 		require.ErrorIs(t, err, zksync.ErrMisuse)
 		require.ErrorContains(t, err, `"of the user"`)
 		srv.Create("/r/other", nil, 0, 0)
@@ -230,7 +230,7 @@ func TestAPathBelongsToOneType(t *testing.T) {
 		_, there, err := typed("/r/other", "zkqueue").Ask(t.Context(), b)
 		require.NoError(t, err)
 		require.False(t, there)
-		_, err = typed("/r/other", "zkqueue").Read(t.Context(), b)
+		_, err = typed("/r/other", "zkqueue").ReadOrMake(t.Context(), b)
 		require.NoError(t, err, "nodes of the user are in nobody's way")
 		kept, _ := srv.Node("/r/other")
 		require.Empty(t, kept.Data)
@@ -244,7 +244,7 @@ func TestOfTwoTypesThatAreMadeAtOnceOneIsRefused(t *testing.T) {
 		held := srv.Intercept(zktest.On(zktest.Multi, "/r/both/*").Hold())
 		results := make(chan error, 2)
 		for name, e := range map[string]*zkconn.Epoch{"zkmap": a, "zkqueue": b} {
-			go func() { _, err := typed("/r/both", name).Read(t.Context(), e); results <- err }()
+			go func() { _, err := typed("/r/both", name).ReadOrMake(t.Context(), e); results <- err }()
 		}
 		srv.Wait(t, "both requests", func() bool { return held.Held() == 2 })
 		held.Remove()
@@ -284,11 +284,11 @@ func TestTheFirstUseOfAPathIsOneTransaction(t *testing.T) {
 				}
 				srv.Create(c.there, nil, 0, 0)
 				before := srv.Requests()
-				v, err := typed(c.path, "zkmap").Read(t.Context(), a)
+				v, err := typed(c.path, "zkmap").ReadOrMake(t.Context(), a)
 				require.NoError(t, err)
 				require.True(t, v.New)
 				require.Equal(t, c.requests, srv.Requests()-before)
-				v, err = typed(c.path, "zkmap").Read(t.Context(), b)
+				v, err = typed(c.path, "zkmap").ReadOrMake(t.Context(), b)
 				require.NoError(t, err)
 				require.False(t, v.New)
 				srv.DeleteAll(c.path + "/zkmap")
@@ -306,10 +306,10 @@ func TestOfTwoTypesThatMakeAPathAtTheSameTimeOneIsRefused(t *testing.T) {
 		srv.Create("/app", nil, 0, 0)
 		srv.Intercept(held)
 		time.AfterFunc(time.Second/2, func() {
-			_, err := typed("/app/n", "zkqueue").Read(t.Context(), b)
+			_, err := typed("/app/n", "zkqueue").ReadOrMake(t.Context(), b)
 			require.NoError(t, err)
 		})
-		_, err := typed("/app/n", "zkmap").Read(t.Context(), a)
+		_, err := typed("/app/n", "zkmap").ReadOrMake(t.Context(), a)
 		require.ErrorContains(t, err, "the path is that of a zkqueue, not of a zkmap")
 		require.Equal(t, []string{"zkqueue"}, srv.Children("/app/n"))
 	})

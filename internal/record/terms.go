@@ -58,7 +58,7 @@ func (t *Terms[T]) Known(ctx context.Context, e *zkconn.Epoch) (Version[T], erro
 	if known := t.known.Load(); known != nil {
 		return *known, nil
 	}
-	return t.Read(ctx, e)
+	return t.ReadOrMake(ctx, e)
 }
 
 // Forget has the next call of Known read the terms.
@@ -72,16 +72,16 @@ func (t *Terms[T]) Became(from int32, to Version[T]) {
 	}
 }
 
-// Latest is Read, after the server has caught up with the leader.
+// Latest is ReadOrMake, after the server has caught up with the leader.
 func (t *Terms[T]) Latest(ctx context.Context, e *zkconn.Epoch) (Version[T], error) {
 	if err := Synced(ctx, e, t.Base); err != nil {
 		return Version[T]{}, err
 	}
-	return t.Read(ctx, e)
+	return t.ReadOrMake(ctx, e)
 }
 
-// Read reads the terms as this server knows them. If there is no base node, it makes it.
-func (t *Terms[T]) Read(ctx context.Context, e *zkconn.Epoch) (Version[T], error) {
+// ReadOrMake reads the terms as this server knows them. If there is no base node, it makes it.
+func (t *Terms[T]) ReadOrMake(ctx context.Context, e *zkconn.Epoch) (Version[T], error) {
 	v, there, path, err := t.peek(ctx, e)
 	if err != nil || there {
 		return v, err
@@ -89,7 +89,7 @@ func (t *Terms[T]) Read(ctx context.Context, e *zkconn.Epoch) (Version[T], error
 	return t.make(ctx, e, path)
 }
 
-// Make is Read for a caller that has just seen that there is no base node.
+// Make is ReadOrMake for a caller that has just seen that there is no base node.
 func (t *Terms[T]) Make(ctx context.Context, e *zkconn.Epoch) (v Version[T], err error) {
 	var path zkconn.Content
 	if t.named() {
@@ -128,7 +128,7 @@ func (t *Terms[T]) Ask(ctx context.Context, e *zkconn.Epoch) (v Version[T], ther
 	return t.Peek(ctx, e)
 }
 
-// Peek is Read, but makes nothing.
+// Peek is ReadOrMake, but makes nothing.
 func (t *Terms[T]) Peek(ctx context.Context, e *zkconn.Epoch) (v Version[T], there bool, err error) {
 	v, there, _, err = t.peek(ctx, e)
 	return v, there, err

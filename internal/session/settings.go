@@ -76,7 +76,8 @@ type ForSession func(*Settings)
 
 func (set ForSession) applyToSession(s *Settings) { set(s) }
 
-// ForLock makes an option of a primitive. The name is for the error when the primitive does not take it.
+// ForLock makes an option that every primitive takes; one that is for holds only must stand in OfHolds. The name is for the error
+// of a primitive that does not take it.
 func ForLock(name string, set func(*Settings)) Option {
 	return option{use{name: name, lock: true}, set}
 }

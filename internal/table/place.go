@@ -34,8 +34,8 @@ type Entry struct {
 // entry is the path of the node.
 func (p *Place) entry() string { return p.bucket + "/" + p.name }
 
-// Room is how many bytes a request that changes the entry takes at most, besides the value.
-func (p *Place) Room() int {
+// Overhead is how many bytes a request that changes the entry takes at most, besides the value.
+func (p *Place) Overhead() int {
 	const rest = 1024 // headers, versions, the writer's node with its data, and the name of the entry in the queue
 	return 6*len(p.bucket) + len(p.entry()) + 4*record.ACLSize(p.t.at.ACL()) + rest
 }
@@ -126,11 +126,11 @@ const atBucket, atEntry, atGate = 0, 1, 2
 func (p *Place) create(data []byte, first bool) (made bool, err error) {
 	t, acl := p.t, p.t.at.ACL()
 	entry := &zk.CreateRequest{Path: p.entry(), Data: data, Acl: acl}
-	for pace, gated := (node.Pace{Free: 3}), p.pass.Closed(); ; {
+	for pace, gateKnown := (node.Pace{Free: 3}), p.pass.Closed(); ; {
 		switch bucket := (&zk.CreateRequest{Path: p.bucket, Acl: acl}); {
 		case !first:
 			_, err = p.do(&zk.CheckVersionRequest{Path: p.bucket, Version: -1}, entry)
-		case gated:
+		case gateKnown:
 			_, err = p.do(bucket, entry)
 		default: // the gate is made here, so there is none to check
 			_, err = t.at.Apply(p.ctx, p.e, t.writers(), bucket, entry, &zk.CreateRequest{Path: t.gate(p.bucket).Node, Acl: acl})
@@ -141,7 +141,7 @@ func (p *Place) create(data []byte, first bool) (made bool, err error) {
 		case record.RefusedAt(err, atEntry, zk.ErrNodeExists):
 			return false, nil
 		case record.RefusedAt(err, atGate, zk.ErrNodeExists): // the gate of a bucket that was removed externally
-			gated = true
+			gateKnown = true
 		case err == writers.ErrNoDir, record.RefusedAt(err, atBucket, zk.ErrNoNode) && first:
 			return false, t.broken() // the directory of the writers or of the buckets is not there
 		case record.RefusedAt(err, atBucket, zk.ErrNoNode), record.RefusedAt(err, atBucket, zk.ErrNodeExists):

@@ -148,7 +148,7 @@ func (t *Table) RunAt(ctx context.Context, op string, need Need, key Key, f func
 	if key.Err != nil && t.at.Misuse() == nil {
 		return t.at.Named(op, key.Err)
 	}
-	// It is run, without its closure: that would be one more on the way of each call.
+	// This is Table.run, written out: a closure would be one more on the way of each call.
 	return t.at.Run(ctx, op, func(ctx context.Context, e *zkconn.Epoch) error {
 		there, err := t.find(ctx, e, need)
 		if err != nil || !there {
@@ -168,7 +168,7 @@ func (t *Table) find(ctx context.Context, e *zkconn.Epoch, need Need) (there boo
 	}
 	var v record.Version[terms]
 	if need == ToExist {
-		v, err = t.terms.Read(ctx, e)
+		v, err = t.terms.ReadOrMake(ctx, e)
 		there = err == nil
 	} else if v, there, err = t.terms.Peek(ctx, e); err == nil && !there && need == FromLeader {
 		v, there, err = t.terms.Ask(ctx, e)

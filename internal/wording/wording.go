@@ -1,4 +1,4 @@
-// Package wording is how errors and the command speak of holders and of places in a line: in the same words.
+// Package wording is how errors and the command speak of holders and of places in a line.
 package wording
 
 import (

@@ -56,7 +56,7 @@ type leaseClock struct {
 // standing is what decides how long the session still counts as alive.
 type standing struct {
 	span    time.Duration // how long an answer proves the session alive; those that depend on leader proof need that, too
-	held    time.Duration // how long after it the session ends for those that depend on proof
+	held    time.Duration // how long after the newest answer the session ends for those that depend on proof
 	term    time.Duration // how long leader proof lasts, from proved on
 	lag     time.Duration // half a tick or more: see above
 	heard   time.Time     // send time of the newest acknowledged request
