@@ -87,6 +87,9 @@ func (g *grant) watchContention() {
 		// not wait for the requests that giving the ticket up may need.
 		c.side.at.Session.Spawn(contended)
 	})
+	if err != nil && c.side.at.Session.Closing() {
+		return // Close gives the ticket up: it waits until the mark of the hold is gone, too
+	}
 	others := err != nil // without a watch nobody would tell us of others, so they are assumed
 	for _, n := range listing.Names {
 		en, ok := queue.ParseEntry(n)
