@@ -160,7 +160,7 @@ func resets(s *zksync.Session) func(context.Context) error {
 }
 
 // Processes near the servers never pause. Each call of a process 20 ms away ends all the same.
-func TestACallOfAFarProcessEndsBesideNearOnesThatNeverPause(t *testing.T) {
+func TestAnyCallOfAFarProcessEndsBesideNearOnesThatNeverPause(t *testing.T) {
 	for name, c := range map[string]struct {
 		near  user
 		nears int
@@ -201,8 +201,11 @@ func TestACallOfAFarProcessEndsBesideNearOnesThatNeverPause(t *testing.T) {
 				s := v.Session()
 				use := c.far(s)
 				v.Server.Delay(s.ID(), 20*time.Millisecond, 20*time.Millisecond)
-				most := time.Duration(0)
-				for range 10 {
+				most, uses := time.Duration(0), 10
+				if testing.Short() {
+					uses = 3
+				}
+				for range uses {
 					start := time.Now()
 					within, cancel := context.WithTimeout(ctx, 10*time.Second)
 					err := use(within)
