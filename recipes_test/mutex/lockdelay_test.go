@@ -539,3 +539,22 @@ func TestAcceptance157WhoeverGivesUpInTheDelayLeavesTheMark(t *testing.T) {
 		})
 	})
 }
+
+// The watch for contenders, whose answer is still to come, ends with the session. It is not what gives the lock up. Without that
+// half of the runs of this test are red: the watch must end just before Close comes to the lock.
+func TestCloseOfASessionThatLingersIsNoLoss(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		next := delayed(v, 1)[0]
+		for range 100 {
+			s, err := v.Connect(t.Context())
+			require.NoError(t, err)
+			m := zksync.NewMutex(s, proving.LockPath, zksync.WithLinger(time.Hour), zksync.WithLockDelay(span(v)))
+			m.Lock()
+			m.Unlock()
+			require.NoError(t, s.Close())
+			start := time.Now()
+			v.Unlocks(v.Lock(next), nil)
+			v.AtOnce(start, "the grant")
+		}
+	})
+}
