@@ -11,12 +11,12 @@ import (
 
 // Obtain enters the queue and waits until the entry is granted, in the order in which the servers queued the entries.
 //
-//   - Cancel: returns within [node.Grace]. The reaper of the session removes what is left of the entry.
-//   - Session loss, or entry deleted by others: queues again, at the tail. If that happens after the
-//     grant, lost is called instead, once. It must not block. From then on the ticket must not be used.
-//   - Errors: that of ctx, or one that another attempt would not change. No ticket is held then.
-//   - Requests: 1 if the queue is empty; 3 behind one entry, 4 behind several, 3 in a crowd, and 0 after the departure. The first
-//     entry of a session at a path also looks at it ([node.Looks.Below]), and a directory that is missing is made.
+//   - Cancel: returns within [node.Grace]. The reaper removes the entry.
+//   - Session loss, or entry deleted externally: queues again, at the tail. After the grant it calls lost
+//     instead, once, which must not block. From then on the ticket must not be used.
+//   - Errors: that of ctx, or one that another attempt would not change.
+//   - Requests: 1 if the queue is empty; 3 behind one entry, 4 behind several, 3 in a crowd, and 0 after the departure. The
+//     first entry of a session at a path also looks at it ([node.Looks.Below]).
 func (q *Queue) Obtain(ctx context.Context, lost func(*Ticket)) (*Ticket, error) {
 	return q.ObtainFrom(ctx, lost, nil)
 }

@@ -33,9 +33,9 @@ import (
 // touch the first request may reach the leader before a report does, and the session may expire in between.
 //
 // To want proof and to depend on it are two things. A ticket that may be granted next wants proof: from then on
-// heartbeats fetch it. If it does not come in time no lease is lost, because nothing is held; the place in the queue is. A holder depends on
-// proof, and can begin to depend only while there is proof. So there is never a lease without proof, and a session
-// is never given up for lack of a proof that nothing had asked for.
+// heartbeats fetch it. If it does not come in time no lease is lost, because nothing is held; the place in the queue
+// is. A holder depends on proof, and can begin to depend only while there is proof. So there is never a lease without
+// proof, and a session is never given up for lack of a proof that nothing had asked for.
 type leaseClock struct {
 	mu sync.Mutex
 	standing
@@ -302,8 +302,9 @@ func (c *leaseClock) unwant() {
 	c.wants--
 }
 
-// Depend waits until there is proof that the leader counts the session as alive, usually for one round trip at most. From then on, until end is called, the
-// epoch ends as soon as there is no proof any more. Every hold needs this. end may be called more than once.
+// Depend waits until there is proof that the leader counts the session as alive, usually for one round trip at most.
+// From then on, until end is called, the epoch ends as soon as there is no proof any more. Every hold needs this. end
+// may be called more than once.
 func (c *leaseClock) Depend(ctx context.Context) (end func(), err error) {
 	unwant := c.WantLeaderProof()
 	for {
