@@ -26,6 +26,9 @@ export RAPID_SEED ?= 1
 # of the processor time and costs some hundred MB.
 export GOGC ?= 800
 
+# A program with the race detector waits for a second before it exits, to see more; the tests start hundreds of them.
+export GORACE ?= atexit_sleep_ms=50
+
 # A package has twelve minutes each time; the longest needs seven on two cores. A package that hangs then prints its
 # goroutines before .ci/run ends it. "make lint" vets, so "go test" does not.
 alltests = $(GO) test -vet=off -count=$(COUNT) -timeout=$$((12 * $(COUNT)))m $(TESTFLAGS)
@@ -34,9 +37,9 @@ gotest = $(alltests) -p $(PACKAGES)
 # These packages play thousands of generated programs, and every fault at every request. The race detector makes them
 # five times slower: "make test" plays a part of the programs with it (-short), and all of them without it. The
 # second run has only the tests whose names contain one of these words.
-GENERATED = ./internal/follow ./internal/share ./recipes_test/... ./zkbarrier ./zklatch ./zkphaser ./zkwaitgroup
+GENERATED = ./internal/follow ./internal/share ./internal/zkconn ./recipes_test/... ./zkbarrier ./zklatch ./zkphaser ./zkwaitgroup
 generated = Every|Any|Random|Storm|Whenever|Handshake|Acceptance(004|041|114|117)
-others = $$($(GO) list work | grep -vE '/(internal/(follow|share)|recipes_test|zkbarrier|zklatch|zkphaser|zkwaitgroup)(/|$$)')
+others = $$($(GO) list work | grep -vE '/(internal/(follow|share|zkconn)|recipes_test|zkbarrier|zklatch|zkphaser|zkwaitgroup)(/|$$)')
 
 # They play in virtual time, so they leave the processor to tests in real time. In a bubble one goroutine usually waits
 # for another, and waking it on a second processor is expensive: with -cpu 1 the same plays take a quarter less processor time.

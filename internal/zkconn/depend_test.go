@@ -12,7 +12,7 @@ import (
 
 // What is granted while all is well is not lost, however long ago the session had leader proof: the next proof comes before the
 // last one runs out. Here a follower answers reads at once, and the leader answers after a while.
-func TestWhatIsGrantedWhileAllIsWellIsNotLost(t *testing.T) {
+func TestWhatIsGrantedWheneverAllIsWellIsNotLost(t *testing.T) {
 	steps := time.Duration(800)
 	if testing.Short() {
 		steps = 80

@@ -73,7 +73,7 @@ func TestAFarConsumerGetsItsShareBesideAnyBusyOne(t *testing.T) {
 		backlog, goroutines int
 		take                bool
 	}{{1, 1, true}, {1, 8, false}, {10, 1, false}, {100, 8, true}, {3000, 1, true}, {3000, 8, false}} {
-		if testing.Short() && i%3 != 0 {
+		if testing.Short() && i > 1 {
 			continue
 		}
 		t.Run(fmt.Sprintf("backlog=%d/goroutines=%d/take=%v", c.backlog, c.goroutines, c.take), func(t *testing.T) {

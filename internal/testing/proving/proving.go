@@ -17,7 +17,7 @@ import (
 // and what is random runs longer. "make faults" sets it.
 var Full = os.Getenv("MENAGERIE_FULL") == "1"
 
-// Drawn reports whether a case of an enumeration is run: each of them, or with -short one in ten, always the
+// Drawn reports whether a case of an enumeration is run: each of them, or with -short one in twenty, always the
 // same ones. That is for the race detector, which finds in a few cases what it would find in all of them. The
 // Makefile knows by their names which tests are played in full without it.
 func Drawn(t testing.TB, what ...any) bool {
@@ -26,5 +26,5 @@ func Drawn(t testing.TB, what ...any) bool {
 	}
 	sum := fnv.New32a()
 	fmt.Fprintln(sum, append(what, t.Name())...)
-	return sum.Sum32()%10 == 0
+	return sum.Sum32()%20 == 0
 }
