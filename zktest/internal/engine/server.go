@@ -70,13 +70,7 @@ func (s *Server) spawn(f func()) {
 // RunHook runs what somebody else has written, from one of the hooks of [Config]. If that calls the
 // server, [Config.OnMisuse] is told.
 func (s *Server) RunHook(f func()) {
-	done := make(chan struct{})
-	// Finding a goroutine's number takes as long as its stack is deep, so the hook gets a goroutine of its own.
-	go func() {
-		defer close(done)
-		before := s.mu.hook.Swap(goroutine())
-		defer s.mu.hook.Store(before)
-		f()
-	}()
-	<-done
+	before := s.mu.hook.Swap(goroutine())
+	defer s.mu.hook.Store(before)
+	f()
 }
