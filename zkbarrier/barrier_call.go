@@ -31,7 +31,8 @@ func (b *Barrier) Await(ctx context.Context) (index int, err error) {
 // goes from step to step until it is finished.
 type barrierCall struct {
 	b       *Barrier
-	attempt string // names the party in all its nodes
+	uuid    string // in the names of all its nodes, so that the reaper finds them
+	attempt string // names the party in all its nodes; the first digits of the uuid
 
 	turn  *gate.Turn   // taken after it came too late for some generations
 	pace  node.Pace    // between attempts to arrive or to break the generation
@@ -61,7 +62,8 @@ type step func(context.Context, *zkconn.Epoch) (step, error)
 
 // newBarrierCall begins a call. The first two repetitions are without a pause, because usually only the state was old.
 func newBarrierCall(b *Barrier) *barrierCall {
-	return &barrierCall{b: b, attempt: newAttempt(), turn: b.turn(), pace: node.Pace{Free: 2}}
+	uuid := node.NewUUID()
+	return &barrierCall{b: b, uuid: uuid, attempt: attemptOf(uuid), turn: b.turn(), pace: node.Pace{Free: 2}}
 }
 
 // await runs the call, in as many sessions as it takes, and returns its result.
@@ -125,8 +127,11 @@ func (c *barrierCall) fail(why breach) (step, error) {
 func (c *barrierCall) pass(place int) (step, error) { return c.finish(c.b.parties-1-place, nil) }
 
 // begin forgets all that was true of another generation only.
-func (c *barrierCall) begin(st barrierState) {
-	*c = barrierCall{b: c.b, attempt: c.attempt, turn: c.turn, pace: c.pace, st: st}
+func (c *barrierCall) begin(e *zkconn.Epoch, st barrierState) {
+	if c.tries > 1 {
+		c.unwanted(e)
+	}
+	*c = barrierCall{b: c.b, uuid: c.uuid, attempt: c.attempt, turn: c.turn, pace: c.pace, st: st}
 }
 
 // paced is next after a pause.
@@ -168,7 +173,7 @@ func (c *barrierCall) settle(ctx context.Context, e *zkconn.Epoch, next step) (s
 		return c.pass(place)
 	}
 	c.turn.Refused() // all have left without this party: it came too late
-	c.begin(barrierState{})
+	c.begin(e, barrierState{})
 	return c.arrive, nil
 }
 
@@ -187,7 +192,7 @@ func (c *barrierCall) byNode(ctx context.Context, e *zkconn.Epoch) (step, error)
 	case c.seq < c.b.parties && !c.extra:
 		return c.pass(c.seq)
 	}
-	c.begin(barrierState{})
+	c.begin(e, barrierState{})
 	return c.arrive, nil
 }
 
@@ -215,7 +220,7 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 	n, err := node.Make(ctx, e, node.Spec{
 		Dir: c.b.dir(st.Generation), Base: c.b.base(), ACL: c.b.at.ACL(), Flags: zk.FlagEphemeral | zk.FlagSequence,
 		Name: func(uuid string) string { return node.Prefix(uuid) + "-party-" + c.attempt + "-" },
-		Data: c.b.at.Owner, KeepDuplicates: true, // a gap in the numbers is a death
+		Data: c.b.at.Owner, UUID: c.uuid, KeepDuplicates: true, // a gap in the numbers is a death
 		Before: func() []any {
 			c.tries++
 			// The base node has this version only while the generation is open. So if only the directory is missing, that was
@@ -249,13 +254,13 @@ func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch) (step, error
 		if err != nil {
 			return nil, err
 		}
-		// Only a party itself deletes its node from a broken generation. So an earlier request was not applied in this
-		// session: node.Make would have found its node, and would not have asked again.
+		// Only a party itself deletes its node from a broken generation. So an earlier request had not been applied in this
+		// session when node.Make looked, and did not count.
 		if how == nil || !how.Broken || c.died {
 			return c.settle(ctx, e, c.paced(c.arrive))
 		}
 	}
-	c.begin(now)
+	c.begin(e, now)
 	return c.paced(c.arrive), nil
 }
 
@@ -608,28 +613,27 @@ func (c *barrierCall) breakFor(ctx context.Context, e *zkconn.Epoch, why Cause) 
 	return -1
 }
 
-// clear removes what the party has left, and waits for that: its node, also one of a request that was applied twice. The last
-// party to leave a broken generation also removes the directory.
+// clear removes what the party has left, and waits for that. The last party to leave a broken generation also removes the directory.
 func (c *barrierCall) clear(ctx context.Context, e *zkconn.Epoch) {
-	if c.node == nil {
+	if c.node == nil && c.tries < 2 { // without an answer to its only request it is the reaper's already
 		return
 	}
-	dir := c.b.dir(c.st.Generation)
 	select {
-	case <-e.Reap(zkconn.Orphan{Dir: dir, Prefix: node.Prefix(c.node.UUID)}):
+	case <-c.unwanted(e):
 	case <-ctx.Done():
 	case <-e.Over():
 	}
-	if c.extra {
-		return
+	if !c.extra {
+		_ = e.Delete(ctx, c.b.dir(c.st.Generation)) // refused while others are in it; a Reset removes it, too
 	}
-	if c.tries > 1 { // a request that got no answer may have made another node later
-		g, _ := c.b.gathering(ctx, e, c.st.Generation)
-		for _, a := range g.all {
-			if a.attempt == c.attempt {
-				_ = e.Delete(ctx, dir+"/"+a.name)
-			}
-		}
+}
+
+// unwanted has the reaper remove all nodes of the party in its generation. If there were several requests for one, one of
+// them got no answer, and may yet be applied.
+func (c *barrierCall) unwanted(e *zkconn.Epoch) (gone <-chan struct{}) {
+	dir, prefix := c.b.dir(c.st.Generation), node.Prefix(c.uuid)
+	if c.tries > 1 {
+		e.AmbiguousCreate(dir, prefix, e.Connection())
 	}
-	_ = e.Delete(ctx, dir) // refused while others are in it; a Reset removes it, too
+	return e.Reap(zkconn.Orphan{Dir: dir, Prefix: prefix})
 }

@@ -161,7 +161,7 @@ type arrival struct {
 // attemptSize is the length of an attempt's name. No two attempts have the same name.
 const attemptSize = 16
 
-func newAttempt() string { return strings.ReplaceAll(node.NewUUID(), "-", "")[:attemptSize] }
+func attemptOf(uuid string) string { return strings.ReplaceAll(uuid, "-", "")[:attemptSize] }
 
 // parseArrival reads the name of a node; ok is false if it is not the node of a party.
 func parseArrival(name string) (a arrival, ok bool) {
