@@ -59,9 +59,21 @@ func TestAnElectionRefusesToGoOnBesideALaterLeaderLatch(t *testing.T) {
 		for _, call := range electionCalls {
 			proving.Refuses(t, call(context.Background(), es[4]), proving.ElectionPath, proving.LatchNode)
 		}
-		v.Settled(proving.ElectionPath, 5)
+		if v.Virtual {
+			v.Settled(proving.ElectionPath, 5)
+		}
 		require.True(t, leader.Valid())
 		require.NoError(t, leader.Unlock())
+		if !v.Virtual { // they may have waited for so long that they have looked: before the latch came, or after
+			for _, w := range waiting {
+				if v.Awaits(w.Done, "the call to return"); w.Err != nil {
+					proving.Refuses(t, w.Err, proving.ElectionPath, proving.LatchNode)
+				} else {
+					require.NoError(t, w.Lease.Unlock())
+				}
+			}
+			return
+		}
 		next := v.Granted(waiting[0]) // it knew that it was next
 		require.True(t, next.Valid())
 		require.NoError(t, next.Unlock())
