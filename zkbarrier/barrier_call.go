@@ -40,7 +40,7 @@ type barrierCall struct {
 	tries int          // the requests for its node in that generation that may have been applied, in any session
 	died  bool         // some of those requests were made in a session that is over
 	node  *node.Node   // its node; nil until it is known in the current session
-	seq   int          // the sequence number of that node
+	place int          // in the order of arrival, from the newest list; before that, as if no request had been applied twice
 
 	extra  bool      // the generation has enough parties without this one, which waits for the next generation
 	there  gathering // the parties that this one lets leave, the members first
@@ -189,8 +189,8 @@ func (c *barrierCall) byNode(ctx context.Context, e *zkconn.Epoch) (step, error)
 		return nil, err
 	case there:
 		return c.fail(breach{})
-	case c.seq < c.b.parties && !c.extra:
-		return c.pass(c.seq)
+	case c.place < c.b.parties && !c.extra:
+		return c.pass(c.place)
 	}
 	c.begin(e, barrierState{})
 	return c.arrive, nil
@@ -231,7 +231,9 @@ func (c *barrierCall) arrive(ctx context.Context, e *zkconn.Epoch) (step, error)
 	var refused *node.Refused
 	switch {
 	case errors.As(err, &refused) && refused.Index > 0: // another party has the turn
-		c.tries-- // this request was not applied
+		if c.tries == 1 { // this request was not applied; but one before it may have been
+			c.tries = 0
+		}
 		c.turn.Queue()
 		return c.arrive, nil
 	case refused != nil:
@@ -267,7 +269,7 @@ func (c *barrierCall) refused(ctx context.Context, e *zkconn.Epoch) (step, error
 // arrived decides whether all parties are there, by the Stat of the directory at the moment of the arrival.
 func (c *barrierCall) arrived(n *node.Node) step {
 	a, _ := parseArrival(n.Name)
-	c.node, c.seq, c.extra = n, a.seq, false
+	c.node, c.place, c.extra = n, a.seq, false
 	switch {
 	case n.Dir == nil: // the answer did not say how many parties are there
 		return c.look
@@ -312,9 +314,9 @@ func (c *barrierCall) decide(g gathering) step {
 		c.there = g
 		return c.release
 	}
-	place := g.place(c.attempt)
-	c.extra = place >= n
-	if place != n-1 {
+	c.place = g.place(c.attempt)
+	c.extra = c.place >= n
+	if c.place != n-1 {
 		return nil
 	}
 	c.there = g
@@ -425,15 +427,18 @@ func (c *barrierCall) wait(ctx context.Context, e *zkconn.Epoch) (step, error) {
 		case path != "":
 			return c.heard(path, what), nil
 		}
-		if c.seq == 0 { // its neighbor is the last party, which changes with each arrival. Each arrival writes to the directory
+		first := c.place == 0
+		if first { // its neighbor is the last party, which changes with each arrival. Each arrival writes to the directory
 			news.Add(dir)
 		}
 		next, err := c.lookAround(ctx, e, news)
 		switch {
 		case next != nil:
 			return next, nil
-		case err == nil:
+		case err == nil && first == (c.place == 0):
 			quiet = math.MaxInt64 // only events
+		case err == nil:
+			quiet = pause // the list shows that it is the first: its request was applied twice
 		// If the connection is lost, all its watches report that at once. If only the answer takes long, ask again.
 		case zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent):
 			quiet = pause
@@ -456,7 +461,7 @@ func (c *barrierCall) lookAround(ctx context.Context, e *zkconn.Epoch, news *rec
 	if next := c.decide(g); next != nil {
 		return next, nil
 	}
-	at := g.place(c.attempt)
+	at := c.place
 	if at == 0 {
 		at = min(len(g.parties), c.b.parties)
 	}
