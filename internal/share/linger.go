@@ -8,11 +8,12 @@ import (
 )
 
 // linger keeps the ticket after the hold, if WithLinger was given and no other
-// contender is known to queue. It reports whether it keeps the ticket. mu is held.
+// contender is known to queue. It reports whether it keeps the ticket. mu is held: so either this sees that the session
+// is being closed, or Close sees that the ticket lingers.
 func (g *grant) linger(now time.Time) bool {
 	c := g.c
 	e := g.ticket.Epoch
-	if c.side.at.Settings.Linger <= 0 || g.unsettled() || g.contended || !e.ValidAt(now) {
+	if c.side.at.Settings.Linger <= 0 || c.side.at.Session.Closing() || g.unsettled() || g.contended || !e.ValidAt(now) {
 		return false
 	}
 	if !g.watched {
