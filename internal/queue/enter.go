@@ -91,8 +91,12 @@ func (q *Queue) makeAgreed(ctx context.Context, e *zkconn.Epoch, s node.Spec) (*
 			return nil, err
 		}
 		n, err := node.Make(ctx, e, s)
-		if !errors.As(err, new(*node.Refused)) {
+		var refused *node.Refused
+		switch {
+		case !errors.As(err, &refused):
 			return n, err
+		case errors.Is(refused.Err, zk.ErrNoAuth): // we may not read any more what the servers check
+			return nil, refused.Err
 		}
 		if err := pace.Rest(ctx, e); err != nil {
 			return nil, err
