@@ -76,10 +76,11 @@ func (v *report) died(h *own) int {
 
 // deadMembers is the error of WaitContext for a round, nil if no member died.
 func (d *deaths) deadMembers() *DeadMembersError {
-	if len(d.Dead)+d.More == 0 {
+	more := max(d.More, 0) // any program may have written it
+	if len(d.Dead)+more == 0 {
 		return nil
 	}
-	err := &DeadMembersError{More: d.More}
+	err := &DeadMembersError{More: more}
 	for _, t := range d.Dead {
 		err.Members = append(err.Members, t.member(true))
 	}
