@@ -19,8 +19,10 @@ type closer struct {
 	close    func()
 }
 
-func (c *closer) AcquireStart(ctx context.Context, _ zksync.AcquireStartData) context.Context { return ctx }
-func (c *closer) AcquireEnd(context.Context, zksync.AcquireEndData)                            {}
+func (c *closer) AcquireStart(ctx context.Context, _ zksync.AcquireStartData) context.Context {
+	return ctx
+}
+func (c *closer) AcquireEnd(context.Context, zksync.AcquireEndData) {}
 func (c *closer) Release(context.Context, zksync.ReleaseData) {
 	if c.releases.Add(1) == 2 {
 		c.close()
