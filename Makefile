@@ -35,11 +35,13 @@ alltests = $(GO) test -vet=off -count=$(COUNT) -timeout=$$((12 * $(COUNT)))m $(T
 gotest = $(alltests) -p $(PACKAGES)
 
 # These packages play thousands of generated programs, and every fault at every request. The race detector makes them
-# five times slower: "make test" plays a part of the programs with it (-short), and all of them without it. The
-# second run has only the tests whose names contain one of these words.
-GENERATED = ./internal/follow ./internal/share ./internal/zkconn ./recipes_test/... ./zkbarrier ./zklatch ./zkphaser ./zkwaitgroup
+# five times slower: "make test" plays a part of the programs with it (-short), and all of them without it. The run
+# without it has only the tests whose names contain one of the words in "generated". The run with it has none of those
+# that play one case for long; "make test-race" has these, too.
+GENERATED = ./internal/follow ./internal/share ./internal/writers ./internal/zkconn ./recipes_test/... ./zkbarrier ./zklatch ./zkphaser ./zkwaitgroup
+long = Any|Whenever
 generated = Every|Any|Random|Storm|Whenever|Handshake|Acceptance(004|041|114|117)
-others = $$($(GO) list work | grep -vE '/(internal/(follow|share|zkconn)|recipes_test|zkbarrier|zklatch|zkphaser|zkwaitgroup)(/|$$)')
+others = $$($(GO) list work | grep -vE '/(internal/(follow|share|writers|zkconn)|recipes_test|zkbarrier|zklatch|zkphaser|zkwaitgroup)(/|$$)')
 
 # They play in virtual time, so they leave the processor to tests in real time. In a bubble one goroutine usually waits
 # for another, and waking it on a second processor is expensive: with -cpu 1 the same plays take a quarter less processor time.
@@ -77,7 +79,7 @@ test-others: compiler
 .PHONY: test-generated
 test-generated: compiler
 	$(generating) -cpu 1 -run '$(generated)' $(GENERATED)
-	$(generating) -race -short $(GENERATED)
+	$(generating) -race -short -skip '$(long)' $(GENERATED)
 
 .PHONY: test-unit
 test-unit: ## the tests that need nothing but Go: no race detector, no ZooKeeper

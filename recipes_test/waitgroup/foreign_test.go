@@ -104,7 +104,11 @@ func TestFewerRoundsWithDeathsAreKeptIfTheyTakeMoreThanHalfAMegabyte(t *testing.
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		g := groups(v, 1)[0]
 		owner := fmt.Sprintf(`{"n":2,"host":%q,"pid":4711,"name":%q}`, strings.Repeat("<", 253), strings.Repeat("&", 64))
-		for range 9 {
+		rounds := 9
+		if testing.Short() {
+			rounds = 5 // four take more
+		}
+		for range rounds {
 			require.Equal(t, 64*2, reports(t, 70, deadOfOthers(v, g, 70, "", owner)))
 			require.LessOrEqual(t, len(v.Data(proving.GroupPath+"/dead")), halfAMegabyte)
 		}
