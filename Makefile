@@ -36,10 +36,10 @@ gotest = $(alltests) -p $(PACKAGES)
 
 # These packages play thousands of generated programs, and every fault at every request. The race detector makes them
 # five times slower: "make test" plays a part of the programs with it (-short), and all of them without it. The run
-# without it has only the tests whose names contain one of the words in "generated". The run with it has none of those
-# that play one case for long; "make test-race" has these, too.
+# without it has only the tests whose names contain one of the words in "generated". The run with it leaves out the tests in
+# "long", which would take the longest. "make test-race" has these, too.
 GENERATED = ./internal/follow ./internal/share ./internal/writers ./internal/zkconn ./recipes_test/... ./zkbarrier ./zklatch ./zkphaser ./zkwaitgroup
-long = Any|Whenever
+long = ^TestAny(Call|Function|In)|AnyWeather|AnyBusyOne|AnyForeign|AnyOtherSchedule|Whenever(All|TheLeader|TheProcess)
 generated = Every|Any|Random|Storm|Whenever|Handshake|Acceptance(004|041|114|117)
 others = $$($(GO) list work | grep -vE '/(internal/(follow|share|writers|zkconn)|recipes_test|zkbarrier|zklatch|zkphaser|zkwaitgroup)(/|$$)')
 

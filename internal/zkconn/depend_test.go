@@ -13,10 +13,7 @@ import (
 // What is granted while all is well is not lost, however long ago the session had leader proof: the next proof comes before the
 // last one runs out. Here a follower answers reads at once, and the leader answers after a while.
 func TestWhatIsGrantedWheneverAllIsWellIsNotLost(t *testing.T) {
-	steps := time.Duration(200)
-	if testing.Short() {
-		steps = 20
-	}
+	const steps = 200
 	for _, timeout := range []time.Duration{4 * time.Second, 10 * time.Second} {
 		for _, trip := range []time.Duration{0, time.Millisecond, 60 * time.Millisecond, timeout / 25} {
 			for _, held := range []time.Duration{0, time.Second} {

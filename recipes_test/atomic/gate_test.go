@@ -60,9 +60,6 @@ func TestAnyFunctionThatTakesLongLosesItsTurn(t *testing.T) {
 		"it stores a value": func(x *zkatomic.Value[int]) error { return x.Store(context.Background(), 7) },
 		"it deletes it":     func(x *zkatomic.Value[int]) error { return x.Delete(context.Background()) },
 	} {
-		if testing.Short() && name != "it stores a value" {
-			continue
-		}
 		t.Run(name, func(t *testing.T) {
 			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 				ctx, stop := context.WithTimeout(t.Context(), 8*time.Second)
@@ -94,9 +91,6 @@ func TestAnyCallThatEndsInItsTurnLeavesTheGateOpen(t *testing.T) {
 			cancel()
 		},
 	} {
-		if testing.Short() && name != "the process is cut off" {
-			continue
-		}
 		t.Run(name, func(t *testing.T) {
 			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 				ctx, stop := context.WithCancel(t.Context())

@@ -46,9 +46,6 @@ func TestAJobWithAnyOtherScheduleWaitsAndTheOthersRun(t *testing.T) {
 			c.At(job, "CRON_TZ=Europe/Berlin 0 3 * * *", f, zkcron.WithAtMostOnce())
 		},
 	} {
-		if testing.Short() && name != `"missed":"skip"` {
-			continue
-		}
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 			ctx, cancel := context.WithCancel(t.Context())
 			calm := zksync.WithTimeout(time.Minute) // hours with few heartbeats

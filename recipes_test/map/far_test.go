@@ -70,9 +70,6 @@ func TestAnyCallOfAFarProcessEndsWhileNearOnesChangeTheKey(t *testing.T) {
 		{"make and remove", "clear"},
 	} {
 		for _, nears := range []int{1, 3} {
-			if !proving.Drawn(t, c.near, c.far, nears) {
-				continue
-			}
 			t.Run(c.near+" beside "+c.far, func(t *testing.T) {
 				proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 					ctx, stop := context.WithCancel(context.Background())

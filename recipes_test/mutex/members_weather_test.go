@@ -146,9 +146,6 @@ func TestNoTooManyShareInAnyWeatherBetweenTheServers(t *testing.T) {
 		return
 	}
 	for name, crowd := range map[string]crowd{"readers and writers": visitors, "permits": customers} {
-		if testing.Short() && name == "permits" {
-			continue
-		}
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				rapid.SyncTest(rt, func(rt *rapid.T) { storm(proving.InRapid(t, rt), rt, crowd) })

@@ -69,13 +69,10 @@ func full(t *testing.T, v *proving.Env, path string, n int) (stop func()) {
 }
 
 func TestAFarConsumerGetsItsShareBesideAnyBusyOne(t *testing.T) {
-	for i, c := range []struct {
+	for _, c := range []struct {
 		backlog, goroutines int
 		take                bool
 	}{{1, 1, true}, {1, 8, false}, {10, 1, false}, {100, 8, true}, {3000, 1, true}, {3000, 8, false}} {
-		if testing.Short() && i > 1 {
-			continue
-		}
 		t.Run(fmt.Sprintf("backlog=%d/goroutines=%d/take=%v", c.backlog, c.goroutines, c.take), func(t *testing.T) {
 			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 				defer full(t, v, path, c.backlog)()

@@ -36,17 +36,11 @@ func TestAnyCallThatDoesNotWaitEndsBesideBusyConsumers(t *testing.T) {
 		{"Peek", func(ctx context.Context, q *zkqueue.Queue[int]) error { _, _, err := q.Peek(ctx); return err }},
 		{"Drain", func(ctx context.Context, q *zkqueue.Queue[int]) error { _, err := q.Drain(ctx, 5); return err }},
 	} {
-		n := 8
-		if testing.Short() {
-			if n = 2; c.name != "TryTake" {
-				continue
-			}
-		}
 		t.Run(c.name, func(t *testing.T) {
 			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 				defer full(t, v, path, 10)()
 				of := each()
-				beside(t, v, n,
+				beside(t, v, 8,
 					func(ctx context.Context, s *zksync.Session) error { _, err := of(s).Take(ctx); return err },
 					func(ctx context.Context, s *zksync.Session) error { return c.call(ctx, of(s)) })
 			})

@@ -193,9 +193,6 @@ func TestAnyCallOfAFarProcessEndsBesideNearOnesThatNeverPause(t *testing.T) {
 		"double barrier of two, three users": {double(2), 2, double(2)},
 		"double barrier of two, ten users":   {double(2), 9, double(2)},
 	} {
-		if testing.Short() && name != "register beside one party" {
-			continue
-		}
 		t.Run(name, func(t *testing.T) {
 			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 				ctx, stop := context.WithCancel(context.Background())

@@ -83,9 +83,6 @@ func TestAnyCallThatEndsInItsTurnKeepsNobodyWaiting(t *testing.T) {
 		"double barrier": {outlives(double(2)), 5, double(2), "/far/turn"},
 	} {
 		for name, end := range ends {
-			if !proving.Drawn(t, kind, name) {
-				continue
-			}
 			t.Run(kind+", "+name, func(t *testing.T) {
 				proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 					ctx, stop := context.WithCancel(t.Context())
@@ -162,16 +159,12 @@ func TestAnyInNobodysWayDoNotQueue(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		n := 20
-		if testing.Short() {
-			n = 8
-		}
-		made, _ := busy(ctx, t, v, members(1, 1), n, time.Millisecond/2)
+		made, _ := busy(ctx, t, v, members(1, 1), 20, time.Millisecond/2)
 		before, requests := made.Load(), v.Server.Requests()
-		require.Greater(t, before, int64(n*350), "none waits for a timeout")
+		require.Greater(t, before, int64(20*350), "none waits for a timeout")
 		time.Sleep(time.Second / 2)
 		calls := 2 * (made.Load() - before)
-		require.Greater(t, calls, int64(n*450), "each call waits for nothing but its own request")
+		require.Greater(t, calls, int64(20*450), "each call waits for nothing but its own request")
 		require.Less(t, float64(v.Server.Requests()-requests), 1.1*float64(calls))
 	})
 }

@@ -92,9 +92,6 @@ func TestARoundEndsWheneverTheProcessThatRemovesItsRecordsDies(t *testing.T) {
 			dead, nth = 32, at-4
 		}
 		for _, how := range []string{"waits", "adds", "done"} {
-			if !proving.Drawn(t, at, how) {
-				continue
-			}
 			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 				name := fmt.Sprintf("cut off at transaction %d with %d dead, another one %s", nth, dead, how)
 				die := ofTheDead(v, proving.GroupPath, dead)
