@@ -34,7 +34,7 @@ func (at Site) deep(ctx context.Context, cancel context.CancelCauseFunc, crew *C
 		}
 	}
 	s := Sample{QueueingElapsed: time.Since(start), Ops: len(waiters)}
-	at.settle(ctx)
+	at.settle(ctx, before, 0)
 	s.Queueing = at.Meter.traffic().minus(before)
 	start = time.Now()
 	if err := holder.Release(); err != nil {
@@ -70,15 +70,16 @@ func queued(ctx context.Context, crew *Crew, n int) error {
 	}
 }
 
-// quiet is how long nothing has been sent when the queue counts as settled: what the last waiter still has to ask takes a
-// round trip or two.
+// quiet is how long nothing has been sent when the clients count as settled: what a client still has to ask it asks as soon
+// as it has its last reply.
 const (
 	quiet    = 50 * time.Millisecond
-	settling = 2 * time.Second // at most: heartbeats go on for ever
+	settling = 2 * time.Second // at most: a reply may be lost with its connection
 )
 
-// settle returns when the clients have sent all that they send before the holder releases.
-func (at Site) settle(ctx context.Context) {
+// settle returns when the clients have sent least requests since the meter stood at from, have all replies, and have sent
+// nothing for some time.
+func (at Site) settle(ctx context.Context, from Traffic, least int64) {
 	ticks := time.NewTicker(quiet)
 	defer ticks.Stop()
 	for last, began := at.Meter.traffic(), time.Now(); time.Since(began) < settling; {
@@ -88,7 +89,7 @@ func (at Site) settle(ctx context.Context) {
 		case <-ticks.C:
 		}
 		now := at.Meter.traffic()
-		if now.Requests == last.Requests {
+		if now.Requests == last.Requests && now.Requests-from.Requests >= least && at.Meter.answered() {
 			return
 		}
 		last = now

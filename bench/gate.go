@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/go-menagerie/menagerie/zklatch"
 )
 
 // gate has all parties wait at a closed gate before another session opens it. A party that begins to wait after that is let
-// through at once. So it is opened when nothing has been sent for some time (settle).
+// through at once. So it is opened when all have asked what a Wait asks, and have their replies.
 func gate(ctx context.Context, at Site) (*Crew, error) {
 	all, crew, err := sessions(ctx, at, at.Clients+1)
 	if err != nil {
@@ -21,21 +20,21 @@ func gate(ctx context.Context, at Site) (*Crew, error) {
 		gates = append(gates, zklatch.NewGate(s, at.Path+"/gate"))
 	}
 	keeper, parties := gates[0], gates[1:]
+	// The first use of a path in a session asks more than later ones.
+	if err := together(ctx, parties, func(ctx context.Context, g *zklatch.Gate) error { return g.Wait(ctx) }); err != nil {
+		crew.Close()
+		return nil, err
+	}
 	heard := make(chan error, len(parties))
 	crew.Before = func(ctx context.Context) error {
 		if err := keeper.Close(ctx); err != nil {
 			return err
 		}
-		var coming sync.WaitGroup
+		from := at.Meter.traffic()
 		for _, g := range parties {
-			coming.Add(1)
-			go func() {
-				coming.Done()
-				heard <- g.Wait(ctx)
-			}()
+			go func() { heard <- g.Wait(ctx) }()
 		}
-		coming.Wait()
-		at.settle(ctx)
+		at.settle(ctx, from, int64(waitAsks*len(parties)))
 		select {
 		case err := <-heard:
 			return cmp.Or(err, errEarly)
@@ -57,5 +56,8 @@ func gate(ctx context.Context, at Site) (*Crew, error) {
 	}
 	return crew, nil
 }
+
+// waitAsks is how many requests a Wait at a closed gate sends: a sync, and a read that sets the watch.
+const waitAsks = 2
 
 var errEarly = errors.New("a closed gate let somebody through")

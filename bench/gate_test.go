@@ -22,8 +22,12 @@ func TestAllWaitBeforeTheGateIsOpened(t *testing.T) {
 	t.Parallel()
 	srv, crew := openGate(t)
 	for range 3 {
+		asked := srv.RequestsBy(zktest.Sync)
+		slow := srv.Intercept(zktest.On(zktest.GetData, "/q/gate/closed").Nth(2).Delay(4 * quiet)) // slower than quiet
 		require.NoError(t, crew.Before(context.Background()))
 		require.Equal(t, 4, srv.Watches())
+		require.Equal(t, 4*waitAsks, srv.RequestsBy(zktest.Sync)-asked+slow.Matched())
+		slow.Remove()
 		require.NoError(t, crew.Step(context.Background()))
 		require.Zero(t, srv.Watches())
 	}

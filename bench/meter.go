@@ -8,13 +8,19 @@ import (
 
 // Meter counts what goes over the connections of a slice. Counted here, and not by
 // the servers, it is the traffic of one peer, whoever else uses the servers.
-type Meter struct{ requests, in, out atomic.Int64 }
+type Meter struct{ requests, replies, in, out atomic.Int64 }
 
 // Count adds requests, for a peer whose connections Wrap cannot read.
 func (m *Meter) Count(requests int) { m.requests.Add(int64(requests)) }
 
 func (m *Meter) traffic() Traffic {
 	return Traffic{Requests: m.requests.Load(), BytesIn: m.in.Load(), BytesOut: m.out.Load()}
+}
+
+// answered reports whether no request waits for its reply.
+func (m *Meter) answered() bool {
+	replies := m.replies.Load() // first: a request that is sent between the two loads counts as one that waits
+	return replies >= m.requests.Load()
 }
 
 // Wrap returns c as a connection of a ZooKeeper client on which bytes and requests are counted.
@@ -46,14 +52,21 @@ const (
 	opClose = -11
 )
 
+// Xids of what a server sends without a request of a peer.
+const (
+	xidEvent = -1
+	xidPing  = -2
+	xidAuth  = -4
+)
+
 // meteredConn is a connection to a ZooKeeper server.
 type meteredConn struct {
 	byteConn
-	frames
+	sent, received frames
 }
 
 func (c *meteredConn) Write(p []byte) (int, error) {
-	c.frames.feed(p, func(op int32) {
+	c.sent.feed(p, func(_, op int32) {
 		if op != opPing && op != opClose && op != opAuth {
 			c.meter.requests.Add(1)
 		}
@@ -61,10 +74,20 @@ func (c *meteredConn) Write(p []byte) (int, error) {
 	return c.byteConn.Write(p)
 }
 
-// frames cuts a stream of requests into frames: four bytes of length, then xid, operation
-// code and the rest. A connection is written by one goroutine at a time.
+func (c *meteredConn) Read(p []byte) (int, error) {
+	n, err := c.byteConn.Read(p)
+	c.received.feed(p[:n], func(xid, _ int32) {
+		if xid != xidEvent && xid != xidPing && xid != xidAuth {
+			c.meter.replies.Add(1)
+		}
+	})
+	return n, err
+}
+
+// frames cuts a stream into frames: four bytes of length, then xid, in requests the operation code, and the rest. A
+// connection is written by one goroutine at a time, and read by one.
 type frames struct {
-	opened bool // the first frame, which opens the session and has no code, is past
+	opened bool // the first frame, which opens the session and has no xid, is past
 	head   []byte
 	skip   int64 // bytes of the current frame still to come
 }
@@ -72,8 +95,8 @@ type frames struct {
 // headLen is the length of what says all about a request: length, xid and code.
 const headLen = 12
 
-// feed calls request for each frame whose head ends in p.
-func (f *frames) feed(p []byte, request func(op int32)) {
+// feed calls found for each frame whose head ends in p.
+func (f *frames) feed(p []byte, found func(xid, code int32)) {
 	for len(p) > 0 {
 		if f.skip > 0 {
 			n := min(f.skip, int64(len(p)))
@@ -87,10 +110,10 @@ func (f *frames) feed(p []byte, request func(op int32)) {
 		if len(f.head) < headLen {
 			return
 		}
-		// Every request has at least xid and code, so the length is 8 or more.
+		// Every frame has at least eight bytes: a request xid and code, a reply xid, zxid and error.
 		f.skip = max(int64(binary.BigEndian.Uint32(f.head))-8, 0)
 		if f.opened {
-			request(int32(binary.BigEndian.Uint32(f.head[8:])))
+			found(int32(binary.BigEndian.Uint32(f.head[4:])), int32(binary.BigEndian.Uint32(f.head[8:])))
 		}
 		f.opened = true
 		f.head = f.head[:0]

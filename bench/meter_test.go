@@ -27,7 +27,7 @@ func TestRequestsAreFoundHoweverTheStreamIsCut(t *testing.T) {
 		var found []int32
 		for len(stream) > 0 {
 			n := rapid.IntRange(1, len(stream)).Draw(t, "cut")
-			f.feed(stream[:n], func(op int32) { found = append(found, op) })
+			f.feed(stream[:n], func(_, op int32) { found = append(found, op) })
 			stream = stream[n:]
 		}
 		require.Equal(t, len(ops), len(found))
@@ -40,6 +40,6 @@ func TestRequestsAreFoundHoweverTheStreamIsCut(t *testing.T) {
 func TestRubbishIsNoDanger(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var f frames
-		f.feed(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"), func(int32) {})
+		f.feed(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"), func(_, _ int32) {})
 	})
 }
