@@ -76,6 +76,9 @@ func (l *Lease) GuardBare(ctx context.Context, ops []any) ([]zk.MultiResponse, e
 		all = append(all, request)
 	}
 	if ctx.Err() != nil {
+		if err := l.Err(); err != nil {
+			return nil, err // ctx may be the lease's own, which ends after err is set: the caller is to hear of the loss
+		}
 		return nil, errs.OfContext(ctx)
 	}
 	if err := l.MarkSent(); err != nil {

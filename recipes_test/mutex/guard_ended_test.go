@@ -31,6 +31,21 @@ func TestGuardThatSendsNothingCutsNoConnection(t *testing.T) {
 	})
 }
 
+// The lease's own context ends with the lease. The caller has to hear of the loss: no context of his has ended.
+func TestGuardUnderTheLeasesOwnContextSaysHowTheLeaseEnded(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		l := v.Lock(zksync.NewMutex(s, proving.LockPath))
+		ctx := l.Context()
+		v.Expire(s)
+		<-ctx.Done()
+		_, err := l.Guard(ctx, &zk.DeleteRequest{Path: "/none", Version: -1})
+		require.ErrorIs(t, err, zksync.ErrLost)
+		require.NotErrorIs(t, err, context.Canceled)
+		require.False(t, zksync.Ambiguous(err))
+	})
+}
+
 // ending is a context that ends as soon as it was asked once whether it has.
 type ending struct {
 	context.Context

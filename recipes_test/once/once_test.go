@@ -91,7 +91,9 @@ func TestTheDeathOfTheRunnerLetsTheNextOneRun(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "fresh", string(value))
 		heal()
-		require.ErrorIs(t, <-ended, zksync.ErrLost)
+		err = <-ended
+		require.ErrorIs(t, err, zksync.ErrLost)
+		require.NotErrorIs(t, err, context.Canceled, "the caller's context lives")
 		value, err = first.DoContext(context.Background(), nil)
 		require.NoError(t, err)
 		require.Equal(t, "fresh", string(value))
