@@ -83,6 +83,7 @@ type strike struct {
 	zktest.Verdict
 	then *zktest.Verdict // befalls the same request when it is repeated
 	all  bool            // it befalls all of the kind, until it is taken away
+	lags bool            // a sync of the session ends it, as it ends the lag of a server
 }
 
 func newMeter(w *world) *meter {
@@ -136,6 +137,9 @@ func (m *meter) judge(q *zktest.Request) zktest.Verdict {
 		return zktest.Verdict{}
 	case zktest.Ping, zktest.CloseSession, zktest.SetAuth:
 		return zktest.Verdict{}
+	}
+	if q.Op == zktest.Sync {
+		m.strikes[q.Session] = slices.DeleteFunc(m.strikes[q.Session], func(s *strike) bool { return s.lags })
 	}
 	for i, s := range m.strikes[q.Session] {
 		if s.all && q.Op == zktest.SetWatches { // no server refuses that

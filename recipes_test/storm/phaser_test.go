@@ -42,7 +42,7 @@ type advance struct {
 
 func joinPhaser(w *world) *part {
 	x := &phasers{hooked: w.rnd.IntN(3) > 0}
-	return &part{actors: 4, act: x.act, use: x.use, base: x.path(0)}
+	return &part{actors: 4, act: x.act, use: x.use, base: x.path(0), believes: true}
 }
 
 func (x *phasers) path(n int) string { return fmt.Sprintf("/storm/phaser%d", n) }

@@ -198,8 +198,8 @@ func (f *forecast) fate(h *house, d time.Duration) {
 func (f *forecast) harps(h *house, d time.Duration) {
 	code := []zktest.Code{zktest.CodeSessionMoved, zktest.CodeThrottled}[f.rnd.IntN(2)]
 	s := &strike{op: f.kind(), all: true, Verdict: zktest.Verdict{Fate: zktest.Fail, Code: code}}
-	if base := f.w.parts[f.rnd.IntN(len(f.w.parts))].base; base != "" && f.rnd.IntN(2) == 0 {
-		s.op, s.path, s.Code = zktest.GetData, base, zktest.CodeNoNode
+	if p := f.w.parts[f.rnd.IntN(len(f.w.parts))]; p.base != "" && f.rnd.IntN(2) == 0 {
+		s.op, s.path, s.Code, s.lags = zktest.GetData, p.base, zktest.CodeNoNode, p.believes
 	}
 	id := h.id()
 	f.w.tell("every %v %s of %x gets %d", s.op, s.path, id, s.Code)

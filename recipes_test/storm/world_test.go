@@ -46,6 +46,7 @@ type part struct {
 	queues    []string // directories in which nothing is left at the end
 	deletable string   // the directory in which nodes may be deleted externally; none if empty
 	base      string   // the node that says what all who use it must agree on; none if empty
+	believes  bool     // whoever sees no base node after a sync takes it for removed
 	single    bool     // no request may be applied twice: no ZooKeeper client repeats one
 }
 
