@@ -116,6 +116,9 @@ func (p *Presence) in(ctx context.Context, e *zkconn.Epoch) error {
 			err = p.untilFree(waiting, e)
 		case errors.Is(err, errs.ErrSessionExpired):
 			err = zkconn.ErrOver // whatever a lost request has created ends with the session
+		default: // perhaps it failed after it had created the node
+			st.link = -1 // look first: it may be the node of another
+			p.withdraw(ctx, st)
 		}
 		if p.leaving.Err() != nil && ctx.Err() == nil {
 			return nil
@@ -141,10 +144,8 @@ func (p *Presence) remain(ctx, waiting context.Context, st *Stay, wanted int) er
 	if ctx.Err() != nil || err == nil || errors.Is(err, zkconn.ErrOver) {
 		return err
 	}
-	if p.leaving.Err() == nil { // the servers refuse to report on the node: it must not outlive this presence
-		if p.remove(ctx, st) == nil && p.Exit != nil {
-			_ = p.Exit(ctx, st.Epoch)
-		}
+	if p.leaving.Err() == nil { // the servers refuse to report on the node
+		p.withdraw(ctx, st)
 		return err
 	}
 	// The node must not outlive the presence for longer than it has to. As long as the servers refuse, it tries again.
@@ -160,6 +161,13 @@ func (p *Presence) remain(ctx, waiting context.Context, st *Stay, wanted int) er
 		if err := pace.Rest(ctx, st.Epoch); err != nil {
 			return err
 		}
+	}
+}
+
+// withdraw tries to remove the node of a presence that has failed: it must not outlive that.
+func (p *Presence) withdraw(ctx context.Context, st *Stay) {
+	if p.remove(ctx, st) == nil && p.Exit != nil {
+		_ = p.Exit(ctx, st.Epoch)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/testing/proving"
@@ -35,5 +36,27 @@ func TestAWorkerOutlivesAnswersThatSettleNothingWhileItBuriesARound(t *testing.T
 			require.NoError(t, works(ctx, s, "a"))
 		}
 		heal()
+	})
+}
+
+// The worker's node is made together with its round. Then the Assign fails, because another program has added to what is left of the round
+// before. The node must not stay: the others would give it items that it does not run.
+func TestAnAssignThatFailsWhileItBuriesARoundLeavesNoNode(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		dead := v.Session()
+		g := zkgroup.New(dead, groupPath)
+		m := joins(v, g, "dead", "")
+		go func() { _ = g.Assign(t.Context(), m, items(1), untilEnd) }()
+		base := groupPath + "/zkgroup/"
+		v.Queued(base+"working", 1)
+		v.Quiet()
+		round := base + "round-" + v.Data(base+"working")
+		v.Put(round+"/"+v.Children(round)[0]+"/note", "")
+		defer v.Server.ExpireSilently(dead.ID())()
+		g = zkgroup.New(v.Session(), groupPath)
+		m = joins(v, g, "a", "")
+		require.ErrorIs(t, g.Assign(t.Context(), m, items(1), untilEnd), zk.ErrNotEmpty)
+		require.Empty(t, v.Children(base+"working"))
+		require.NoError(t, g.Assign(t.Context(), m, items(1), func(context.Context, string, *zksync.Lease) error { return zkgroup.Stop(nil) }))
 	})
 }
