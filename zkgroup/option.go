@@ -10,7 +10,7 @@ func WithItemErrors(f func(item string, attempt int, err error)) AssignOption {
 }
 
 // WithShare calls f with the items of this member when they are divided, and after each change; the lease of
-// an item may come later. f must not block.
+// an item may come later. f must not block, as Close of the session and Leave would: they wait for f.
 func WithShare(f func(items []string)) AssignOption {
 	return func(a *assignment) { a.onShare = f }
 }
