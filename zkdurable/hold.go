@@ -274,7 +274,9 @@ func (h *Hold) open(ctx context.Context, e *zkconn.Epoch, changed bool) (old boo
 			if err != nil || there && st.EphemeralOwner != e.ID() {
 				return there, err
 			}
-			h.opened = e
+			if there { // else it has ended with an earlier session just now, and the next attempt makes it
+				h.opened = e
+			}
 		}
 		if changed = record.Conflict(err) || errors.Is(err, zk.ErrNoNode); err != nil && !changed {
 			return false, err

@@ -57,6 +57,48 @@ func TestAHoldGoesOnInTheNextSession(t *testing.T) {
 	})
 }
 
+// The servers still keep the old session of the process when its next one begins. The node that keeps the hold open ends with the old one:
+// just after the process was refused because of that node, and before it asks whose it is.
+func TestAHoldIsOpenedInTheNextSessionThoughTheNodeOfTheOldOneGoesMeanwhile(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		h := locks(v, zkdurable.NewMutex(s, path), "a")
+		id := s.ID()
+		v.Server.Intercept(zktest.On(zktest.Connect, "**").Times(1).Error(zktest.CodeSessionExpired))
+		asks := v.Server.Intercept(zktest.On(zktest.Exists, base+"/open-*").Hold().Nth(1))
+		v.Server.Disconnect(id)
+		require.NoError(t, asks.WaitHeld(ctx))
+		require.NotEqual(t, id, s.ID())
+		v.Server.Expire(id)
+		asks.Release()
+		time.Sleep(time.Minute)
+		other := mutexes(v, 1)[0]
+		require.True(t, holder(v, other).Alive, "the process lives, and has a connection")
+		_, err := other.Resume(ctx, "a")
+		require.ErrorIs(t, err, zksync.ErrNotAcquired)
+		require.NoError(t, h.Unlock(ctx))
+	})
+}
+
+// The servers stand still for longer than the session timeout. So the client gives its session up, and ends it on the servers while its
+// next one begins.
+func TestAHoldIsOpenAfterTheServersStoodStill(t *testing.T) {
+	for _, commit := range []time.Duration{0, 8 * time.Millisecond} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			s := v.Session()
+			h := locks(v, zkdurable.NewMutex(s, path), "a")
+			id := s.ID()
+			v.Server.Stop()
+			time.Sleep(time.Minute)
+			v.Server.Restart()
+			time.Sleep(time.Minute)
+			require.NotEqual(t, id, s.ID())
+			require.True(t, holder(v, mutexes(v, 1)[0]).Alive)
+			require.NoError(t, h.Unlock(ctx))
+		}, zktest.WithCommitLatency(commit))
+	}
+}
+
 // The process is cut off. Its session ends, another process of the owner resumes, and the first one comes back.
 func TestAHoldThatAnotherProcessHasResumedIsLost(t *testing.T) {
 	for _, unlocked := range []bool{false, true} {
