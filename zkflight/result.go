@@ -112,7 +112,7 @@ func (c *call[T]) receive(data []byte, callers int) (outcome[T], error) {
 
 // decode reads the data of the key's node, and returns an error if it is not a result.
 func (c *call[T]) decode(data []byte) (r result, err error) {
-	if err := json.Unmarshal(data, &r); err != nil || r.Error == nil && r.Value == nil {
+	if err := json.Unmarshal(data, &r); err != nil || r.Error == nil && (r.Value == nil || r.Misuse) {
 		return r, errs.Misuse("the data of node %s is not a result of this package", c.f.node(c.key))
 	}
 	return r, nil

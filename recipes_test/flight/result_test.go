@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -93,5 +94,20 @@ func TestAResultOfAnotherTypeIsAnError(t *testing.T) {
 		gets(v, first, "text", true)
 		v.Awaits(done, "Do")
 		require.ErrorIs(t, err, zksync.ErrMisuse)
+	})
+}
+
+func TestDataOfAnotherProgramThatSayMisuseWithoutATextAreMisuse(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		fs := flights(v, 2)
+		g, first := runs(v, fs[0], "x")
+		second := asks(context.Background(), fs[1], v.Never)
+		v.Queued(flightLock, 2)
+		time.Sleep(time.Second) // it listens
+		v.Server.Set(flightDir, []byte(`{"misuse":true,"value":1}`))
+		v.Awaits(second.done, "Do")
+		require.ErrorIs(t, second.err, zksync.ErrMisuse)
+		close(g.finish)
+		gets(v, first, "x", false)
 	})
 }
