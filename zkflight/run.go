@@ -6,6 +6,7 @@ import (
 	"errors"
 	"runtime/debug"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
@@ -188,7 +189,7 @@ func (c *call[T]) invoke(ctx context.Context) (o outcome[T]) {
 func (c *call[T]) give(held *lease.Lease, data []byte, st *zk.Stat) (shared bool, err error) {
 	// The Stat in the answer to an empty write shows how many contenders queue at that moment. Usually this one is
 	// alone, and the result need not be written.
-	res, err := insist(held, &zk.SetDataRequest{Path: c.queue(), Version: -1}, &zk.CheckVersionRequest{Path: c.f.node(c.key), Version: st.Version})
+	res, _, err := insist(held, &zk.SetDataRequest{Path: c.queue(), Version: -1}, &zk.CheckVersionRequest{Path: c.f.node(c.key), Version: st.Version})
 	result := &zk.SetDataRequest{Path: c.f.node(c.key), Data: data, Version: st.Version}
 	switch {
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zksync.ErrLost):
@@ -204,24 +205,26 @@ func (c *call[T]) give(held *lease.Lease, data []byte, st *zk.Stat) (shared bool
 	}
 	// ErrBadVersion: an attempt whose answer was lost may have written the result. It must not be written once more,
 	// because then it would also be for contenders that came between the two.
-	_, err = insist(held, result)
-	return err == nil || errors.Is(err, zk.ErrBadVersion), err
+	_, doubt, err := insist(held, result)
+	return err == nil || errors.Is(err, zk.ErrBadVersion), errs.InDoubt(err, doubt)
 }
 
 // insist repeats a write that may be applied twice, as long as the lease holds. Meanwhile only Forget also writes to these
-// nodes. Other processes wait for the result, too, so the write does not end with the caller's context.
-func insist(held *lease.Lease, ops ...any) (res []zk.MultiResponse, err error) {
+// nodes. Other processes wait for the result, too, so the write does not end with the caller's context. doubt means that an
+// attempt without an answer may have been applied.
+func insist(held *lease.Lease, ops ...any) (res []zk.MultiResponse, doubt bool, err error) {
 	for pace := (node.Pace{}); ; {
 		res, err = held.GuardBare(context.Background(), ops)
 		if err == nil || !zksync.Ambiguous(err) {
 			break
 		}
+		doubt = true
 		_ = pace.Rest(held.UnwatchedContext(), nil) // after the end of the lease the next attempt says how it ended
 	}
 	if errors.Is(err, zksync.ErrReleased) {
 		err = zksync.ErrClosed // only the end of the session releases the lease while the function runs
 	}
-	return res, err
+	return res, doubt, err
 }
 
 // passes reports whether a read failed for a reason that may pass.

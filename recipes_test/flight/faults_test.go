@@ -3,6 +3,7 @@ package flight_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/testing/proving"
+	"github.com/go-menagerie/menagerie/zkflight"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -226,5 +228,30 @@ func TestAResultThatIsWrittenAgainIsNotForWhoCameInBetween(t *testing.T) {
 		v.Awaits(fresh.began, "the function of the one who came later")
 		close(fresh.finish)
 		gets(v, third, "new", false)
+	})
+}
+
+// The result is written, and its runner hears nothing of that before its lease is lost.
+func TestARunnerWhoseResultOthersHaveIsNotToldThatNobodyHas(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		fs, s := flights(v, 1), v.Session()
+		g, first := runs(v, zkflight.New[string](s, flightPath), "x")
+		second := asks(context.Background(), fs[0], v.Never)
+		v.Settled(flightLock, 2)
+		time.Sleep(time.Second) // it listens
+		cut := v.Server.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+			if q.Op == zktest.Multi && slices.Equal(q.Paths[1:], []string{flightDir}) {
+				v.Server.Partition(s.ID())
+				return zktest.Verdict{Fate: zktest.LoseReply}
+			}
+			return zktest.Verdict{}
+		})
+		defer cut()
+		close(g.finish)
+		gets(v, second, "x", true)
+		v.Awaits(first.done, "Do")
+		require.ErrorIs(t, first.err, zksync.ErrLost)
+		require.True(t, zksync.Ambiguous(first.err), first.err)
+		require.Equal(t, "x", first.value)
 	})
 }
