@@ -205,7 +205,7 @@ func (t *turn) settle(ctx context.Context, r *outcome) (*outcome, error) {
 	})
 	switch {
 	case lookErr != nil:
-		return nil, fmt.Errorf("%w: %w", lookErr, t.err)
+		return nil, errs.InDoubt(fmt.Errorf("%w: %w", lookErr, t.err), true) // r may be kept
 	case kept != nil && kept.By == r.By:
 		return kept, nil
 	case zksync.Ambiguous(t.err):

@@ -79,6 +79,32 @@ func TestADeadlineEndsTheSearchForAResult(t *testing.T) {
 	})
 }
 
+// The result is kept. The next server lags and does not show it, and then nobody can be asked until the lease is lost.
+func TestAResultThatMayBeKeptWhenTheLeaseIsLostIsAmbiguous(t *testing.T) {
+	proving.AmongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+		s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
+		lost := e.Intercept(zktest.On(zktest.Create, onceResult).Times(1).LoseReply())
+		e.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+			if lost.Fired() > 0 && q.Op == zktest.GetData && q.Paths[0] == onceResult {
+				time.AfterFunc(time.Millisecond, func() { e.Server(1).Refuse(); e.Disconnect(s.ID()) })
+			}
+			return zktest.Verdict{}
+		})
+		ctx, cancel := context.WithTimeout(context.Background(), 9*time.Second)
+		defer cancel()
+		_, err := zkonce.New(s, proving.OncePath).DoContext(ctx, func(context.Context) ([]byte, error) {
+			e.Lag(1)
+			e.Server(0).Refuse()
+			e.Server(2).Refuse()
+			return []byte("x"), nil
+		})
+		_, kept := e.Server(2).Node(onceResult)
+		require.True(t, kept)
+		require.ErrorIs(t, err, zksync.ErrLost)
+		require.True(t, zksync.Ambiguous(err), err)
+	})
+}
+
 // It was written, and then another program deletes the lock's node: that is no reason to say it was not.
 func TestAResultThatWasKeptIsReturnedThoughTheLeaseIsLostAfterwards(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
