@@ -92,6 +92,7 @@ func (o *Once) Reset(ctx context.Context) error {
 	}
 	// The next call asks the servers again, whether or not the result was removed.
 	defer o.forget()
+	doubt := false // an attempt without an answer may have removed it
 	for pace := (node.Pace{}); ; {
 		removed := false
 		err := o.m.Do(ctx, func(ctx context.Context, l *zksync.Lease) error {
@@ -102,6 +103,7 @@ func (o *Once) Reset(ctx context.Context) error {
 		if removed {
 			return nil
 		}
+		doubt = doubt || zksync.Ambiguous(err)
 		// It is safe to try again: the servers refuse a request of this lease once the next lease is granted, so
 		// it cannot remove a later result.
 		if (lost(err) || zksync.Ambiguous(err)) && pace.Rest(ctx, nil) == nil {
@@ -110,7 +112,7 @@ func (o *Once) Reset(ctx context.Context) error {
 		if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 			err = fmt.Errorf("%w: %w", ctx.Err(), err)
 		}
-		return o.at.Named("reset", err)
+		return o.at.Named("reset", errs.InDoubt(errs.Reason(err), doubt))
 	}
 }
 

@@ -72,3 +72,25 @@ func TestADeadlineEndsTheWritingOfAReset(t *testing.T) {
 		require.Empty(t, v.Children(proving.OncePath+"/lock"))
 	})
 }
+
+// The result is removed, the answer is lost, and the next attempt finds no connection until the context ends.
+func TestAResetThatMayHaveRemovedTheResultIsAmbiguous(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		o := onces(v, 1)[0]
+		o.Do(func() {})
+		v.Server.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+			if q.Op == zktest.Multi && q.Paths[len(q.Paths)-1] == onceResult {
+				v.Server.Refuse()
+				return zktest.Verdict{Fate: zktest.LoseReply}
+			}
+			return zktest.Verdict{}
+		})
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second) // after the loss
+		defer cancel()
+		err := o.Reset(ctx)
+		require.False(t, v.Exists(onceResult))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.True(t, zksync.Ambiguous(err), err)
+		require.ErrorContains(t, err, "zkonce: reset "+proving.OncePath+": ")
+	})
+}
