@@ -139,6 +139,9 @@ func (w *wire) greeted(body []byte) error {
 	w.open = true
 	sent := w.greeting
 	w.mu.Unlock()
+	if reply.id != 0 {
+		w.session.unseen.catchUp(w) // before anybody else can send here
+	}
 	if err := w.owner.greeted(w, reply, sent); err != nil {
 		return err
 	}
@@ -187,6 +190,9 @@ func (w *wire) received(body []byte) error {
 	r := jute.Decode(body)
 	xid, zxid, code := r.Int32(), r.Int64(), r.Int32()
 	w.session.see(zxid)
+	if xid != xidEvent {
+		w.session.unseen.answer(w, zxid)
+	}
 	switch {
 	case code == codeAuthDemanded && xid != xidEvent:
 		return w.demanded()
@@ -195,6 +201,7 @@ func (w *wire) received(body []byte) error {
 		if r.Err() != nil {
 			return w.violation(fmt.Errorf("malformed watch event: %w", r.Err()))
 		}
+		w.session.unseen.event(w, zxid) // before it is reported: whoever hears of it may act on it
 		// The event is reported in this goroutine, before anything that follows on the wire is looked
 		// at: the queue relies on hearing of departures in the order of the server's history.
 		w.session.hub.event(kind, string(path))

@@ -155,7 +155,7 @@ func (w *wire) note(b []byte, now time.Time) (greeting bool, err error) {
 }
 
 // greet writes into the handshake the greatest zxid that the session has seen, of which the client library knows only a
-// part, so that a server that lags behind refuses the connection: a read there could show an older state.
+// part, so that a server that lags behind refuses the connection: a read there could show an older state. See also unseen.
 func (w *wire) greet(b []byte) []byte {
 	b = slices.Clone(b)
 	zxid := b[8:16] // behind the frame's length and the protocol's version

@@ -26,6 +26,7 @@ type session struct {
 	id     atomic.Int64
 	agreed atomic.Int64  // the timeout that the servers granted, a time.Duration
 	seen   atomic.Int64  // the greatest zxid that an answer has had
+	unseen unseen        // an event whose state no answer has had yet
 	xids   atomic.Uint32 // of our own requests, over all connections: see wire.expect
 	narrow atomic.Bool   // a connection was cut because it did not take a small request at once: see writeLimit
 
