@@ -67,7 +67,10 @@ func (s *shift) serve(ctx context.Context) error {
 			}
 			continue // more ticks than one may have passed, if this machine was asleep
 		}
-		if err := s.tick(ctx, t); err != nil { // with an ended ctx it writes nothing: a tick that has come meanwhile is for another holder
+		if ctx.Err() != nil {
+			return errs.OfContext(ctx) // a tick that has come meanwhile is for another holder
+		}
+		if err := s.tick(ctx, t); err != nil {
 			return err
 		}
 	}
@@ -236,12 +239,15 @@ func (s *shift) tick(ctx context.Context, t Tick) error {
 	t.Token = zksync.Token{Zxid: s.lease.Token().Zxid, Seq: s.ticks}
 	before := s.record
 	begun := run{Scheduled: t.Scheduled, Missed: t.Missed, Started: s.cron.clock.now(), Owner: s.cron.at.Owner(), Token: t.Token}
-	if err := s.write(ctx, begun); err != nil {
+	longer, stop := node.Extend(ctx, node.Grace)
+	defer stop()
+	if err := s.write(longer, begun); err != nil {
 		return err
 	}
-	if t.Scheduled.After(s.cron.clock.now()) {
-		// The answer had the servers' time: this machine's clock was ahead.
-		return s.write(ctx, before)
+	// If ctx has ended meanwhile, the tick has not begun, and is for another holder. And perhaps this machine's clock was ahead: the
+	// answer had the servers' time.
+	if ctx.Err() != nil || t.Scheduled.After(s.cron.clock.now()) {
+		return s.write(longer, before)
 	}
 	if t.Missed > 0 {
 		s.logger().Warn("ticks were missed", "missed", t.Missed, "scheduled", t.Scheduled)

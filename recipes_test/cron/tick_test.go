@@ -287,7 +287,43 @@ func TestNoTickBeginsWhenTheContextOfRunHasEnded(t *testing.T) {
 		})))
 		require.ErrorIs(t, v.Failed(a), context.Canceled)
 		require.Len(t, b.times(), 1)
+		record, _ := v.Server.Node(path + "/zkcron/" + job + "/record")
+		require.EqualValues(t, 3, record.Stat.Version, "one write when it took the job over, and two of the tick")
 	})
+}
+
+// The context of Run ends while the start of a tick is on its way, and while its answer is. The function was not called, and the next
+// process runs the tick, also if each is run at most once.
+func TestATickThatHasNotBegunWhenTheContextOfRunEndsIsForTheNextProcess(t *testing.T) {
+	for name, slow := range map[string]zktest.Verdict{"before": {Delay: 20 * time.Millisecond}, "after": {DelayReply: 20 * time.Millisecond}} {
+		t.Run(name, func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				var b book
+				ctx, cancel := context.WithCancel(t.Context())
+				a := starts(ctx, every(v.Session(), b.writes(0, nil), zkcron.WithAtMostOnce()))
+				v.Settled(queue, 1)
+				others, leave := context.WithCancel(t.Context())
+				c := starts(others, every(v.Session(), b.writes(1, nil), zkcron.WithAtMostOnce()))
+				v.Settled(queue, 2)
+				time.Sleep(time.Until(second(1)) - 10*time.Millisecond)
+				remove := v.Server.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+					if q.Op != zktest.Multi {
+						return zktest.Verdict{}
+					}
+					time.AfterFunc(10*time.Millisecond, cancel)
+					return slow
+				})
+				time.Sleep(20*time.Millisecond - time.Nanosecond)
+				remove()
+				require.ErrorIs(t, v.Failed(a), context.Canceled)
+				time.Sleep(time.Until(second(1)) + 100*time.Millisecond)
+				require.Equal(t, seconds(1), b.times())
+				require.Equal(t, 1, b.all()[0].node)
+				require.Empty(t, b.all()[0].tick.LastErr, "it is the first run")
+				ends(v, leave, c)
+			})
+		})
+	}
 }
 
 // All nodes of the schedule are removed at once, below a process that holds and one that waits.
