@@ -64,20 +64,22 @@ func (l line) inTurn(c *elements.Call, t *queue.Ticket, f func() error) (err err
 		t.Leave(0)
 		return zkconn.ErrOver // what the caller knows is of another session
 	}
-	for pace := (node.Pace{Free: l.free}); ; {
-		if err = f(); errors.Is(err, elements.ErrChanged) {
-			if t.Over() && c.Epoch.Cause() == nil {
-				err = errLine
-			} else if err = pace.Rest(c, c.Epoch); err == nil {
-				continue
-			}
+	defer func() { // also if f panics, in a user's decoder: else nobody would have a turn any more
+		if err == nil {
+			t.Leave(queue.Unawaited)
+		} else {
+			t.Leave(node.Grace)
 		}
-		break
+	}()
+	for pace := (node.Pace{Free: l.free}); ; {
+		if err = f(); !errors.Is(err, elements.ErrChanged) {
+			return err
+		}
+		if t.Over() && c.Epoch.Cause() == nil {
+			return errLine
+		}
+		if err := pace.Rest(c, c.Epoch); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		t.Leave(queue.Unawaited)
-	} else {
-		t.Leave(node.Grace)
-	}
-	return err
 }

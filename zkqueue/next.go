@@ -29,13 +29,18 @@ func (q *Queue[T]) next(c *elements.Call, f func(elements.Content) error) error 
 	return q.takers.run(c, 0, 0, func() error { return q.await(c, f) })
 }
 
+// errPanic is the outcome of an f that does not return.
+var errPanic = errors.New("a decoder has panicked")
+
 // attempt has f take an element.
 func attempt(c *elements.Call, p *elements.Pick, f func(elements.Content) error) error {
+	outcome := errPanic
+	defer func() { c.Tried(p, outcome) }()
 	all, err := c.Read(p)
 	if err == nil {
 		err = f(all[0])
 	}
-	c.Tried(p, err)
+	outcome = err
 	return err
 }
 
