@@ -32,8 +32,11 @@ func (q *Queue[T]) Receive(ctx context.Context) (*Delivery[T], error) {
 	var l *lease.Lease
 	err := q.raw.Run(ctx, "receive", func(c *elements.Call) error {
 		err := q.next(c, func(el elements.Content) error { return d.claimOf(c, el) })
-		if err == nil {
-			l, err = q.raw.Leases.LeaseOf(ctx, c.Epoch, d.claim.Name, d.claim.Czxid)
+		if err != nil {
+			return err
+		}
+		if l, err = q.raw.Leases.LeaseOf(ctx, c.Epoch, d.claim.Name, d.claim.Czxid); err != nil {
+			q.raw.Forget() // the claim is given up, so its element comes before those that the view shows
 		}
 		return err
 	}, session.Joined)
@@ -73,16 +76,29 @@ func (d *Delivery[T]) Lease() *zksync.Lease { return (*zksync.Lease)(d.lease) }
 // comes again. After Ack or Nack it is zksync.ErrReleased.
 func (d *Delivery[T]) Ack(ctx context.Context) error { return d.end(ctx, "ack", true) }
 
-// Nack gives the element back, also if it fails. Its errors are those of Ack.
+// Nack gives the element back, also if ctx has ended, or if it fails. Its errors are those of Ack.
 func (d *Delivery[T]) Nack(ctx context.Context) error { return d.end(ctx, "nack", false) }
 
 func (d *Delivery[T]) end(ctx context.Context, op string, ack bool) error {
 	err := d.release(ctx, ack)
 	if err == nil {
+		ctx, cancel := d.afterLease(ctx)
+		defer cancel()
 		t := d.lease.Ticket()
 		err = d.q.raw.End(ctx, t.Epoch, d.claim, ack, func() { t.End(queue.Replaced, 0) })
 	}
 	return d.q.at.Named(op, err)
+}
+
+// afterLease is ctx, but if the lease of d, which has been released, has ended ctx, the result ends at the deadline alone.
+func (d *Delivery[T]) afterLease(ctx context.Context) (context.Context, context.CancelFunc) {
+	if lease.From(ctx) != d.lease || context.Cause(ctx) != errs.ErrReleased {
+		return ctx, func() {}
+	}
+	if at, ok := ctx.Deadline(); ok {
+		return context.WithDeadline(context.WithoutCancel(ctx), at)
+	}
+	return context.WithoutCancel(ctx), func() {}
 }
 
 // release ends the lease, if it has not ended: of several calls one does. From then on nothing else deletes the claim.
@@ -91,7 +107,7 @@ func (d *Delivery[T]) release(ctx context.Context, ack bool) error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	if ctx.Err() != nil {
+	if ack && ctx.Err() != nil { // Nack gives back all the same
 		return errs.OfContext(ctx)
 	}
 	if t := l.Ticket(); !t.Epoch.Valid() || t.Over() {
