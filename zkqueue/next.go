@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-menagerie/menagerie/internal/elements"
 	"github.com/go-menagerie/menagerie/internal/record"
 )
@@ -71,10 +73,12 @@ func (q *Queue[T]) await(c *elements.Call, f func(elements.Content) error) error
 	}
 }
 
-// attemptFrom has f take an element of the view of the first in line, or one further into it if others have that.
+// attemptFrom has f take an element of the view of the first in line, or one further into it if others have that. It goes past all that
+// cannot be removed, because another program has made nodes below them: they may stay for ever.
 func (q *Queue[T]) attemptFrom(c *elements.Call, v *elements.View, p *elements.Pick, f func(elements.Content) error) error {
 	err := attempt(c, p, f)
-	if elements.Taken(err) {
+	for missed := false; elements.Taken(err) && !missed; {
+		missed = !errors.Is(err, zk.ErrNotEmpty)
 		if p, _, err = c.From(v, true); p == nil {
 			return cmp.Or(err, elements.ErrChanged)
 		}

@@ -3,6 +3,7 @@ package elements
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/go-zookeeper/zk"
 
@@ -63,7 +64,10 @@ func refused(err error, checks int) error {
 			return errOrder
 		}
 	}
-	if record.Conflict(err) {
+	switch {
+	case errors.Is(err, zk.ErrNotEmpty):
+		return fmt.Errorf("%w: %w", errTaken, err)
+	case record.Conflict(err):
 		return errTaken
 	}
 	return err
@@ -141,8 +145,9 @@ func (c *Call) claim(el Content, path string) (int64, error) {
 	switch {
 	case record.Conflict(err):
 		return 0, refused(err, len(order))
-	case errs.Ambiguous(err):
-		return 0, zkconn.ErrOver // the session has ended, and the claim with it
+	case errs.Ambiguous(err) && c.Epoch.Cause() != nil:
+		return 0, zkconn.ErrOver // the claim has ended with the session
+	case errs.Ambiguous(err): // the writer's node was removed externally: the claim shows whether it was made
 	case err != nil:
 		return 0, err
 	case len(res) > last && res[last].Stat != nil:
