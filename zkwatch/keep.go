@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/codec"
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/follow"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
@@ -32,9 +33,10 @@ type Kept struct {
 	done    chan struct{}
 
 	// Of the goroutine of run.
-	link   int64 // the connection whose server has caught up: see caughtUp
-	stays  error // why the node could not be removed
-	latest int   // wanted, when a request last took the data
+	link   int64     // the connection whose server has caught up: see caughtUp
+	stays  error     // why the node could not be removed
+	latest int       // wanted, when a request last took the data
+	late   time.Time // until when a request of this session whose outcome is unknown may yet make the node
 
 	mu     sync.Mutex
 	data   []byte
@@ -122,12 +124,16 @@ func (k *Kept) in(ctx context.Context, e *zkconn.Epoch) error {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(k.leaving, cancel)()
-	k.link = 0 // each session numbers its connections
+	k.link, k.late = 0, time.Time{} // each session numbers its connections
 	var pace node.Pace
 	for made := false; ; {
 		switch {
 		case k.leaving.Err() != nil:
-			return k.remove(ctx, e)
+			err := k.remove(ctx, e)
+			if time.Now().Before(k.late) {
+				k.at.Spawn(func() { k.clear(e) })
+			}
+			return err
 		case k.at.Closing():
 			return zksync.ErrClosed // it may be gone because of that
 		}
@@ -172,6 +178,9 @@ func (k *Kept) ensure(ctx context.Context, e *zkconn.Epoch, made bool) (err erro
 		for r.Next() {
 			k.link = e.Connection() // a server that has answered, even with a refusal, has caught up; without an answer this session is over for us
 			_, r.Err = e.StartMulti(&zk.CreateRequest{Path: k.node, Data: k.newest(), Acl: k.at.ACL(), Flags: zk.FlagEphemeral}).Wait(ctx, e)
+			if zkconn.Unknown(r.Err) { // a copy may lie in the queue of a server, and be applied if the session comes back there
+				k.late = time.Now().Add(2 * e.Timeout())
+			}
 		}
 		err = r.Err
 		switch {
@@ -317,6 +326,25 @@ func (k *Kept) remove(ctx context.Context, e *zkconn.Epoch) error {
 		k.stays = err
 	}
 	return err
+}
+
+// clear removes a node that a late request makes after the end, unless another Kept of this session has taken it.
+func (k *Kept) clear(e *zkconn.Epoch) {
+	<-k.done
+	ctx, cancel := context.WithDeadline(context.Background(), k.late)
+	defer cancel()
+	defer e.OnOver(func(error) { cancel() }).Stop()
+	for now, err := range follow.Data(ctx, k.at, k.node) {
+		if err != nil || now.Stat == nil || now.Stat.EphemeralOwner != e.ID() {
+			continue
+		}
+		done := make(chan struct{})
+		if k.at.Occupy(k.node, &session.Keeper{Leaving: k.leaving, Done: done}) == nil {
+			_ = k.remove(ctx, e)
+			k.at.Vacate(k.node)
+		}
+		close(done)
+	}
 }
 
 // SetData replaces the data. It blocks until the node is there with these data or newer ones. If ctx ends

@@ -174,3 +174,36 @@ func TestAKeptNodeIsNotRemovedAtAServerThatDoesNotKnowThatItIsThatOfAnother(t *t
 		require.Equal(t, made.Stat, now.Stat)
 	})
 }
+
+// The first request of a Kept lies in the queue of a server while the session is with another one. It is applied when the session comes
+// back, after Close. The node does not stay as long as the session lives, unless the session keeps it again.
+func TestANodeThatALateRequestMakesDoesNotOutliveItsKept(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		proving.AmongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+			s := e.SessionAt(t, 0, zksync.WithTimeout(10*time.Second))
+			e.Server(0).Create("/d", nil, 0, 0)
+			time.Sleep(time.Second)
+			late := e.Intercept(zktest.On(zktest.Create, "/d/n").Of(s.ID()).Nth(1).Hold().Queued())
+			k := zkwatch.Keep(s, "/d/n", []byte("1"))
+			require.NoError(t, late.WaitHeld(t.Context()))
+			e.Disconnect(s.ID())
+			time.Sleep(300 * time.Millisecond)
+			require.NotEqual(t, 0, e.At(s.ID()))
+			require.Equal(t, []string{"n"}, e.Server(2).Children("/d"), "the second request has made it")
+			require.NoError(t, k.Close())
+			require.Empty(t, e.Server(2).Children("/d"))
+			if again {
+				require.NoError(t, zkwatch.Keep(s, "/d/n", []byte("2")).SetData(t.Context(), []byte("2")))
+			}
+			want, _ := e.Server(2).Node("/d/n")
+			for e.At(s.ID()) != 0 {
+				e.Disconnect(s.ID())
+				time.Sleep(200 * time.Millisecond)
+			}
+			late.Release()
+			time.Sleep(time.Second)
+			now, _ := e.Server(2).Node("/d/n")
+			require.Equal(t, want, now)
+		})
+	}
+}
