@@ -191,5 +191,10 @@ func decode(data []byte) (r run, err error) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		return run{}, errs.Misuse("the record of the job cannot be read: %w", err)
 	}
+	for _, t := range []time.Time{r.Scheduled, r.Started, r.Ended} {
+		if y := t.UTC().Year(); y < 1 || y > 9998 {
+			return run{}, errs.Misuse("the record of the job cannot be read: in some time zones the year of %v cannot be written", t)
+		}
+	}
 	return r, nil
 }

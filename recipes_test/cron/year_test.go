@@ -83,3 +83,20 @@ func TestATimeThatTheClockSkipsIsNoTickAndOneThatComesTwiceIsTwo(t *testing.T) {
 		}, got)
 	}, zktest.WithVirtualLimit(400*24*time.Hour))
 }
+
+// Another program has written a time whose year is not one that a record can have in the zone of the job.
+func TestARecordOfTheYearZeroIsMisuse(t *testing.T) {
+	for _, scheduled := range []string{"0000-01-01T00:00:00Z", "0001-01-01T00:00:00+05:00", "9999-12-31T23:59:59Z"} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			c := zkcron.New(v.Session(), path)
+			c.At(job, "CRON_TZ=America/New_York * * * * *", nothing)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			require.ErrorIs(t, c.Run(ctx), context.DeadlineExceeded)
+			v.Server.Set(jobs+"/"+job+"/record", []byte(`{"scheduled":"`+scheduled+`","started":"2000-01-01T00:00:00Z"}`))
+			ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			require.ErrorIs(t, c.Run(ctx), zksync.ErrMisuse)
+		})
+	}
+}
