@@ -171,12 +171,15 @@ func (c *Cond) wait(ctx context.Context, l *lease.Lease) (*lease.Lease, error) {
 	}
 	w := c.newWaiter(held)
 	s, kept, err := c.lock.Suspend(ctx, l, w.replacement())
+	if ctx.Err() != nil && errors.Is(err, zksync.ErrClosed) && !c.at.Closing() {
+		err = errs.SameDoubt(err, contextError(ctx)) // the session that was closed is another, which has ended ctx
+	}
 	switch {
 	case s == nil:
 		return kept, err
 	case err != nil && l == nil && errors.Is(err, zksync.ErrLost):
 		return s.Regain(ctx) // the form without leases returns only with the lock
-	case err != nil && ctx.Err() != nil && !errors.Is(err, zksync.ErrLost) && !errors.Is(err, zksync.ErrClosed):
+	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()): // no loss of ours, whatever the cause of ctx is
 		return c.late(ctx, s, err)
 	case err != nil:
 		s.Abandon()
@@ -209,7 +212,7 @@ func (c *Cond) woken(ctx context.Context, s share.Suspension, w *waiter, signall
 		node.Settle(w.e, w.leave(), settleWithin)
 		return again, nil
 	case ctx.Err() != nil:
-		err = tooLate(contextError(ctx), err)
+		err = c.tooLate(contextError(ctx), err)
 	}
 	s.Abandon()
 	node.Settle(w.e, w.leave(), settleWithin)
@@ -240,14 +243,14 @@ func (c *Cond) late(ctx context.Context, s share.Suspension, err error) (*lease.
 	again, lockErr := s.Regain(ctx)
 	if lockErr != nil {
 		s.Abandon()
-		return nil, tooLate(err, lockErr)
+		return nil, c.tooLate(err, lockErr)
 	}
 	return again, err
 }
 
 // tooLate is the error of a wait that ended with err, and could not lock again.
-func tooLate(err, lockErr error) error {
-	if errors.Is(lockErr, context.DeadlineExceeded) || errors.Is(lockErr, context.Canceled) {
+func (c *Cond) tooLate(err, lockErr error) error {
+	if errors.Is(lockErr, context.DeadlineExceeded) || errors.Is(lockErr, context.Canceled) || errors.Is(lockErr, zksync.ErrClosed) && !c.at.Closing() {
 		lockErr = zksync.ErrNotAcquired
 	}
 	return fmt.Errorf("%w; the lock is not held (only a reentrant one is still unlocked): it could not be locked again: %w", err, lockErr)

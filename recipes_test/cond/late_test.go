@@ -110,3 +110,29 @@ func TestAcceptance113AWaitThatIsSignalledLateAndHasNoLevelLeftKeepsItsDeadline(
 		v.Queued(proving.CondPath, 0)
 	})
 }
+
+// The context of a wait ends while the lock is given up. Its cause is the loss of another lease, or the end of another session: the wait must
+// not take that for its own.
+func TestAWaitWhoseContextEndsWithTheLossOfAnotherLeaseSaysThatTheLockIsNotHeld(t *testing.T) {
+	for name, cause := range map[string]error{"cancelled": nil, "another lease is lost": zksync.ErrLost, "another session is closed": zksync.ErrClosed} {
+		t.Run(name, func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				m := zksync.NewMutex(v.Session(), proving.LockPath)
+				c := zkcond.New(m, proving.CondPath)
+				l := v.Lock(m)
+				short, stop := context.WithTimeout(t.Context(), time.Second)
+				defer stop()
+				l, err := c.WaitContext(short, l) // makes the directory
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				v.Server.Intercept(zktest.On(zktest.Create, proving.CondPath+"/*").Times(1).DelayReply(time.Second))
+				ctx, cancel := context.WithCancelCause(t.Context())
+				time.AfterFunc(10*time.Millisecond, func() { cancel(cause) })
+				l, err = c.WaitContext(ctx, l)
+				require.ErrorIs(t, err, context.Canceled)
+				require.Nil(t, l)
+				require.ErrorIs(t, err, zksync.ErrNotAcquired)
+				v.Later()
+			})
+		})
+	}
+}
