@@ -86,7 +86,7 @@ func (b *Barrier) end(ctx context.Context, e *zkconn.Epoch, from, to barrierStat
 		ops = append(ops, &zk.CreateRequest{Path: b.dir(g + 1), Acl: b.at.ACL()}, &zk.CreateRequest{Path: b.open(g + 1), Acl: b.at.ACL()})
 	}
 	for {
-		_, err = node.RepeatTransaction(ctx, e, ops...)
+		_, err = node.RepeatChange(ctx, e, ops...)
 		var txn *zkconn.TxnError
 		if !errors.As(err, &txn) || txn.Index < 0 || txn.Index >= len(ops) {
 			break
@@ -104,8 +104,7 @@ func (b *Barrier) end(ctx context.Context, e *zkconn.Epoch, from, to barrierStat
 	return err
 }
 
-// Reset makes the barrier usable again. All its waiters get zksync.ErrBroken. If ctx ends first, it is
-// unknown whether the barrier was reset.
+// Reset makes the barrier usable again. All its waiters get zksync.ErrBroken.
 func (b *Barrier) Reset(ctx context.Context) error {
 	from := int64(-1)
 	return b.made().at.Run(ctx, "reset", func(ctx context.Context, e *zkconn.Epoch) error {

@@ -96,7 +96,7 @@ func (f *Flight[T]) Forget(ctx context.Context, key string) error {
 	// The write changes the version of the key's node. If that changes during a run, no other process gets the result.
 	write := &zk.SetDataRequest{Path: f.at.Full(f.node(key)), Version: -1}
 	err := f.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
-		_, err := node.RepeatTransaction(ctx, e, write)
+		_, err := node.RepeatChange(ctx, e, write)
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil // no process runs or waits
 		}

@@ -44,9 +44,8 @@ func (g *Gate) dir() string { return g.at.Full(g.at.Path) }
 // the gate is open: a watch of a node that may never come would stay on the servers for ever.
 func (g *Gate) node() string { return g.dir() + "/closed" }
 
-// Close closes the gate. If ctx ends, it is unknown whether the gate was closed. A request whose answer is
-// lost is sent again, so until Close returns it may close a gate that was opened meanwhile;
-// docs/guarantees.md has the one case in which that happens later.
+// Close closes the gate. A request whose answer is lost is sent again, so until Close returns it may close a
+// gate that was opened meanwhile; docs/guarantees.md has the one case in which that happens later.
 func (g *Gate) Close(ctx context.Context) error {
 	return g.run(ctx, "close", func(ctx context.Context, e *zkconn.Epoch) error {
 		missing := false
@@ -56,7 +55,7 @@ func (g *Gate) Close(ctx context.Context) error {
 					return err
 				}
 			}
-			_, err := e.Create(ctx, g.node(), g.at.Owner(), 0, g.at.ACL())
+			_, err := node.RepeatChange(ctx, e, &zk.CreateRequest{Path: g.node(), Data: g.at.Owner(), Acl: g.at.ACL()})
 			missing = errors.Is(err, zk.ErrNoNode)
 			switch {
 			case errors.Is(err, zk.ErrNodeExists):

@@ -106,8 +106,8 @@ func (l *Latch) run(ctx context.Context, op string, f func(context.Context, *zkc
 	})
 }
 
-// CountDown counts one event, exactly once. After the latch has opened it changes nothing. If ctx ends, the
-// event may have been counted. If nodes of the latch were removed externally, the error is zksync.ErrBroken.
+// CountDown counts one event, exactly once. After the latch has opened it changes nothing. If nodes of the
+// latch were removed externally, the error is zksync.ErrBroken.
 func (l *Latch) CountDown(ctx context.Context) error {
 	event := newEvent()
 	return l.run(ctx, "count-down", func(ctx context.Context, e *zkconn.Epoch) error { return l.countDown(ctx, e, event) })
@@ -149,7 +149,7 @@ func (l *Latch) count(ctx context.Context, e *zkconn.Epoch, event string) (n int
 		flags = zk.FlagEphemeral
 	}
 	path := l.counts() + "/" + event
-	res, err := node.RepeatTransaction(ctx, e,
+	res, err := node.RepeatChange(ctx, e,
 		&zk.CheckVersionRequest{Path: l.closed(), Version: -1},
 		&zk.CreateRequest{Path: path, Data: l.at.Owner(), Acl: l.at.ACL(), Flags: flags},
 		&zk.SetDataRequest{Path: l.counts(), Version: -1}) // its Stat shows how many events there are
@@ -186,7 +186,7 @@ func (l *Latch) counted(ctx context.Context, e *zkconn.Epoch) (int, error) {
 // changed shows a waiter that the latch is open, and the waiter need not ask. An external removal does not change the
 // node first, so it opens nothing. node.ErrAgain means that the node of the event is gone.
 func (l *Latch) open(ctx context.Context, e *zkconn.Epoch, event string) error {
-	_, err := node.RepeatTransaction(ctx, e,
+	_, err := node.RepeatChange(ctx, e,
 		// A node of the next latch has another name.
 		&zk.CheckVersionRequest{Path: l.counts() + "/" + event, Version: -1},
 		&zk.SetDataRequest{Path: l.terms.Base, Data: record.Encode(terms{l.total, true}), Version: -1},

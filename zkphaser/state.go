@@ -145,7 +145,7 @@ func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) error {
 		t, err := p.found(ctx, e)
 		if err == nil && !t.Terminated {
 			t.Terminated = true
-			_, err = node.RepeatTransaction(ctx, e,
+			_, err = node.RepeatChange(ctx, e,
 				&zk.SetDataRequest{Path: p.base(), Data: p.encode(t), Version: -1},
 				&zk.DeleteRequest{Path: p.open(), Version: -1}, // before wait: await depends on this order
 				&zk.DeleteRequest{Path: p.wait(t.Phase), Version: -1},

@@ -228,7 +228,7 @@ func (c *config) resize(ctx context.Context, e *zkconn.Epoch, n int64) error {
 		}
 		if v.T.Now() != n {
 			next := queue.Permits{Declared: c.declared, Capacity: &n, Most: max(v.T.Ever(), n)}
-			_, err = node.RepeatTransaction(ctx, e, &zk.SetDataRequest{Path: c.terms.Base, Data: record.Encode(next), Version: v.Number})
+			_, err = node.RepeatChange(ctx, e, &zk.SetDataRequest{Path: c.terms.Base, Data: record.Encode(next), Version: v.Number})
 			if err == nil || !record.Conflict(err) {
 				return err
 			}

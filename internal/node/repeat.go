@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -60,9 +61,29 @@ func (r *Repeat) Next() bool {
 // RepeatTransaction repeats a transaction until its outcome is known. If the transaction was applied before, the servers must
 // refuse it, or it must change nothing: see package record. A change that is applied at most once is writers.Writers.Apply.
 func RepeatTransaction(ctx context.Context, e *zkconn.Epoch, ops ...any) (res []zk.MultiResponse, err error) {
+	res, _, err = repeat(ctx, e, ops)
+	return res, err
+}
+
+// RepeatChange is RepeatTransaction for a change that the user has asked for: if the loop ends before it is known whether the
+// change was applied, the error is ambiguous.
+func RepeatChange(ctx context.Context, e *zkconn.Epoch, ops ...any) ([]zk.MultiResponse, error) {
+	res, doubt, err := repeat(ctx, e, ops)
+	return res, errs.InDoubt(err, doubt)
+}
+
+// repeat is RepeatTransaction. doubt means that the transaction may have been applied, and no later attempt was answered.
+func repeat(ctx context.Context, e *zkconn.Epoch, ops []any) (res []zk.MultiResponse, doubt bool, err error) {
 	r := Insist(ctx, e)
 	for r.Next() {
-		res, r.Err = e.StartMulti(ops...).Wait(ctx, e)
+		call := e.StartMulti(ops...)
+		res, r.Err = call.Wait(ctx, e)
+		answered := call.Answered()
+		if answered {
+			res, r.Err = call.Result() // also if ctx ended at the very same time
+		}
+		unsent := errors.Is(r.Err, zkconn.ErrNotSent) || errors.Is(r.Err, zk.ErrSessionExpired)
+		doubt = !answered || zkconn.Unknown(r.Err) || doubt && unsent
 	}
-	return res, r.Err
+	return res, doubt, r.Err
 }

@@ -45,7 +45,7 @@ func DeleteMarked(ctx context.Context, e *zkconn.Epoch, path, id string) error {
 		for _, o := range others {
 			ops = append(ops, &zk.DeleteRequest{Path: path + "/" + o, Version: -1})
 		}
-		_, err := e.StartMulti(append(ops, &zk.DeleteRequest{Path: path, Version: -1})...).Wait(ctx, e)
+		_, err := node.RepeatChange(ctx, e, append(ops, &zk.DeleteRequest{Path: path, Version: -1})...)
 		switch {
 		case RefusedAt(err, 0, zk.ErrNoNode):
 			return nil

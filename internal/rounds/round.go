@@ -227,7 +227,7 @@ func (n Nodes) IsDone(ctx context.Context, e *zkconn.Epoch, round, item string) 
 
 // SetDone records that an item is done. If the round has ended, it does nothing.
 func (n Nodes) SetDone(ctx context.Context, e *zkconn.Epoch, round, item string) error {
-	_, err := node.RepeatTransaction(ctx, e, n.Create(n.item(round, item), nil, 0))
+	_, err := node.RepeatChange(ctx, e, n.Create(n.item(round, item), nil, 0))
 	if errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}

@@ -49,13 +49,17 @@ func (a *Access) Run(ctx context.Context, op string, f func(context.Context, *zk
 		requests, cancel = a.Bounded(context.WithoutCancel(ctx))
 		defer cancel()
 	}
-	for pace := (node.Pace{}); ; {
+	for pace, doubt := (node.Pace{}), false; ; {
 		e, err := a.client.Epoch(ctx)
 		if err == nil {
 			err = a.begin(requests, e)
 		}
 		if err == nil {
 			err = f(requests, e)
+		}
+		// What an earlier session left open, the next one would have found out, had ctx not ended.
+		if doubt = doubt || errs.Ambiguous(err); ctx.Err() != nil {
+			err = errs.InDoubt(err, doubt)
 		}
 		switch {
 		case err == nil:
