@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
+	"weak"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
@@ -256,10 +259,15 @@ func (o *Once) ask(ctx context.Context, e *zkconn.Epoch) (r *outcome, err error)
 	return r, a.Err
 }
 
-// read reads the outcome once, and remembers it until its watch has an event.
+// read reads the outcome once, and remembers it until its watch has an event. The watch does not keep o in memory.
 func (o *Once) read(ctx context.Context, e *zkconn.Epoch) (*outcome, error) {
-	stale := make(chan struct{}, 1)
-	w, c, err := e.WatchData(ctx, o.at.Full(o.result()), func(zkconn.Event) { stale <- struct{}{}; o.forget() })
+	stale, self := make(chan struct{}, 1), weak.Make(o)
+	w, c, err := e.WatchData(ctx, o.at.Full(o.result()), func(zkconn.Event) {
+		stale <- struct{}{}
+		if o := self.Value(); o != nil {
+			o.forget()
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -268,12 +276,45 @@ func (o *Once) read(ctx context.Context, e *zkconn.Epoch) (*outcome, error) {
 		w.Stop()
 		return nil, errs.Misuse("node %s is not a result of this package: %w", o.result(), err)
 	}
+	o.at.Session.Shared(watchesKey{}, func() any { return &watches{limit: 64} }).(*watches).add(watch{self, e, w})
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(stale) == 0 {
 		o.known = r
 	}
 	return r, nil
+}
+
+// watches are those of the outcomes that the objects of a session know. Of objects that are not used any more they are ended.
+type watches struct {
+	mu    sync.Mutex
+	all   []watch
+	limit int // with more than this, those are looked for
+}
+
+type watch struct {
+	once weak.Pointer[Once]
+	in   *zkconn.Epoch
+	of   *zkconn.Watch
+}
+
+// watchesKey names the watches among what a session shares.
+type watchesKey struct{}
+
+func (s *watches) add(w watch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all = append(s.all, w); len(s.all) <= s.limit {
+		return
+	}
+	s.all = slices.DeleteFunc(s.all, func(w watch) bool {
+		dropped := w.once.Value() == nil
+		if dropped {
+			w.in.Unwatch(w.of)
+		}
+		return dropped || !w.of.Waiting()
+	})
+	s.limit = max(64, 2*len(s.all))
 }
 
 // learned is the outcome that this object knows; nil if it knows none.
