@@ -10,7 +10,8 @@
 // When the answer to a request is lost, it is unknown whether the request was applied. [node.RepeatTransaction] repeats the
 // transaction until the servers answer. That is right for a transaction that the servers refuse if it was applied
 // before: it deletes a node that it does not make again, or makes a node by a name that no other request has, or
-// changes a version that it checks. The index of the refused operation says why ([RefusedAt], [Conflict]).
+// changes a version that it checks. The index of the refused operation says why ([RefusedAt], [Conflict]). For a change that
+// the user has asked for there is [node.RepeatChange], whose error is ambiguous if ctx ends before that.
 // For other changes, such as adding 1, there is package writers. It costs no request more.
 //
 // # Parameters are shared
