@@ -24,7 +24,6 @@ type runner struct {
 	grants *share.Unshared
 
 	agreed record.Version[terms] // what the job's node was when it had our terms
-	tries  int                   // how often the queue was about to make an entry since
 	others terms                 // the other terms that were logged last
 }
 
@@ -40,7 +39,6 @@ func newRunner(c *Cron, j *job) *runner {
 	// Every process in the queue has the terms of the job: an entry is made only at their version.
 	r.grants.Queue().Base = base
 	r.grants.Queue().Check = func() []any {
-		r.tries++
 		return []any{&zk.CheckVersionRequest{Path: base, Version: r.agreed.Number}}
 	}
 	return r
@@ -97,7 +95,7 @@ func (r *runner) join(ctx context.Context, e *zkconn.Epoch) error {
 				_, err = r.terms.Make(ctx, e) // the next look has the time of that
 			}
 		case v.T == r.wants:
-			r.agreed, r.tries = v, 0
+			r.agreed = v
 			return nil
 		case v.T.Revision > r.wants.Revision:
 			r.log("a later revision of the schedule is in force: this process leaves the job", v.T)

@@ -79,12 +79,12 @@ func (s *shift) serve(ctx context.Context) error {
 // take reads the record. This session has seen that the process before has left the queue, so it sees what that wrote. Then take writes
 // the record as it is: the answer proves that the terms are ours, and has the servers' time before the first tick.
 func (s *shift) take(ctx context.Context) error {
-	if err := s.confirm(ctx); err != nil {
-		return err
-	}
-	data, version, err := s.read(ctx)
+	data, stat, err := s.read(ctx)
 	if err == nil {
-		s.version = version
+		err = s.confirm(ctx, stat.Czxid)
+	}
+	if err == nil {
+		s.version = stat.Version
 		s.record, err = decode(data)
 	}
 	if err != nil {
@@ -97,11 +97,11 @@ func (s *shift) take(ctx context.Context) error {
 	return s.write(ctx, s.record)
 }
 
-// confirm makes sure that the job is the one that had our terms. The version alone does not prove that: if the job was removed and
-// this process queues again, another may have made the job with other terms and the same version. The job cannot change after this
-// look without the end of the lease, whose node is below it.
-func (s *shift) confirm(ctx context.Context) error {
-	if s.tries <= 1 {
+// confirm makes sure that the job is the one that had our terms. The version alone does not prove that: if the job was removed, another
+// process may have made it with other terms and the same version. A record that was made with our job proves it; otherwise confirm looks.
+// The job cannot change after that without the end of the lease, whose node is below it.
+func (s *shift) confirm(ctx context.Context, recordMade int64) error {
+	if recordMade == s.agreed.Founded {
 		return nil
 	}
 	v, there, err := s.terms.Peek(ctx, s.lease.Ticket().Epoch)
@@ -116,14 +116,11 @@ func (s *shift) logger() *slog.Logger {
 }
 
 // read reads the record as it is on the servers. If another program has removed it, read makes it again.
-func (s *shift) read(ctx context.Context) (data []byte, version int32, err error) {
+func (s *shift) read(ctx context.Context) (data []byte, stat *zk.Stat, err error) {
 	e, path := s.lease.Ticket().Epoch, s.cron.at.Full(s.node)+recordName
 	r := node.Insist(ctx, e)
 	for r.Next() {
-		var stat *zk.Stat
-		if data, stat, r.Err = e.Get(ctx, path); r.Err == nil {
-			version = stat.Version
-		} else if errors.Is(r.Err, zk.ErrNoNode) {
+		if data, stat, r.Err = e.Get(ctx, path); errors.Is(r.Err, zk.ErrNoNode) {
 			switch _, r.Err = e.Create(ctx, path, nil, 0, s.cron.at.ACL()); {
 			case r.Err == nil, errors.Is(r.Err, zk.ErrNodeExists):
 				r.Err = node.ErrAgain
@@ -132,7 +129,7 @@ func (s *shift) read(ctx context.Context) (data []byte, version int32, err error
 			}
 		}
 	}
-	return data, version, r.Err
+	return data, stat, r.Err
 }
 
 // write sets the record, while the lease lasts and the job has our terms.
@@ -155,12 +152,12 @@ func (s *shift) set(ctx context.Context, to run, checks ...any) error {
 			return nil
 		case record.RefusedAt(err, at, zk.ErrBadVersion):
 			// Either it had been applied before, and this server knows that by now, or another program wrote.
-			found, version, err := s.read(ctx)
-			if err == nil && (version != zkconn.NextVersion(s.version) || string(found) != string(data)) {
+			found, stat, err := s.read(ctx)
+			if err == nil && (stat.Version != zkconn.NextVersion(s.version) || string(found) != string(data)) {
 				err = errMeddled
 			}
 			if err == nil {
-				s.record, s.version = to, version
+				s.record, s.version = to, stat.Version
 			}
 			return err
 		case record.Conflict(err):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -345,5 +346,34 @@ func TestOneThatWaitsWhileTheJobIsMadeAgainHasTheNewTermsOrChangesThem(t *testin
 		time.Sleep(30 * time.Second)
 		require.Contains(t, v.Data(jobs+"/"+job), "@every 1s", "whoever runs its ticks each second has said so")
 		ends(v, cancel, a, b)
+	})
+}
+
+// The job is removed, and made with other terms, after a process has read its own terms and before its first entry. The version of both is 0.
+func TestAJobThatIsMadeAgainBeforeTheFirstEntryIsNotRunByTheOldTerms(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		ctx, cancel := context.WithCancel(t.Context())
+		first := starts(ctx, every(v.Session(), nothing))
+		v.Settled(queue, 1)
+		ends(v, cancel, first)
+		var again sync.Once
+		v.Server.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+			if q.Op == zktest.Multi {
+				again.Do(func() {
+					v.Server.DeleteAll(jobs + "/" + job)
+					v.Server.Load(map[string]string{jobs + "/" + job: `{"spec":"@every 1h0m0s","missed":"run once"}`, queue: "", jobs + "/" + job + "/record": ""})
+				})
+			}
+			return zktest.Verdict{}
+		})
+		ctx, cancel = context.WithCancel(t.Context())
+		var inForce string
+		a := starts(ctx, every(v.Session(), func(context.Context, zkcron.Tick) error {
+			inForce = v.Data(jobs + "/" + job)
+			cancel()
+			return nil
+		}))
+		require.ErrorIs(t, v.Failed(a), context.Canceled)
+		require.Contains(t, inForce, "@every 1s")
 	})
 }
