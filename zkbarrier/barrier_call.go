@@ -440,7 +440,7 @@ func (c *barrierCall) wait(ctx context.Context, e *zkconn.Epoch) (step, error) {
 		case err == nil:
 			quiet = pause // the list shows that it is the first: its request was applied twice
 		// If the connection is lost, all its watches report that at once. If only the answer takes long, ask again.
-		case zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent):
+		case zkconn.Unknown(err) || errors.Is(err, zkconn.ErrNotSent) || ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 			quiet = pause
 		default:
 			return nil, err
@@ -452,7 +452,7 @@ func (c *barrierCall) wait(ctx context.Context, e *zkconn.Epoch) (step, error) {
 // member. It returns the next step if the list needs one. While it waits for answers it does not hear of the end of the
 // generation, so it gives up after half a session timeout.
 func (c *barrierCall) lookAround(ctx context.Context, e *zkconn.Epoch, news *record.Listener) (next step, err error) {
-	soon, cancel := context.WithTimeoutCause(ctx, e.Timeout()/2, zkconn.ErrNotSent)
+	soon, cancel := context.WithTimeout(ctx, e.Timeout()/2)
 	defer cancel()
 	g, err := c.b.gathering(soon, e, c.st.Generation)
 	if err != nil {
@@ -529,7 +529,7 @@ func (c *barrierCall) act(parent context.Context, e *zkconn.Epoch) (step, error)
 	stop()
 	switch {
 	case parent.Err() != nil: // the end of the call breaks the generation
-		return nil, context.Cause(parent)
+		return nil, parent.Err()
 	case err == nil:
 		c.acted = true
 		return c.release, nil

@@ -224,7 +224,7 @@ func (c *Cond) vain(ctx context.Context, s share.Suspension, err error) (*lease.
 	switch {
 	case ctx.Err() != nil:
 		return c.late(ctx, s, contextError(ctx))
-	case errors.Is(err, zksync.ErrClosed), errors.Is(err, zkconn.ErrClosed):
+	case errors.Is(err, zksync.ErrClosed), errors.Is(err, context.Canceled): // only Close cancels what ctx does not
 		s.Abandon()
 		return nil, zksync.ErrClosed
 	}

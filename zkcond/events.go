@@ -47,7 +47,7 @@ func (ev *events) wait(ctx context.Context) error {
 	case <-quiet.C:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ctx.Err()
 	case <-ev.w.e.Over():
 		return zkconn.ErrOver
 	}

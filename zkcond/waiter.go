@@ -57,14 +57,14 @@ func (w *waiter) await(ctx context.Context) error {
 		return zksync.ErrClosed
 	default:
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	closing := make(chan struct{})
 	defer close(closing)
 	if !w.c.at.Spawn(func() {
 		select {
 		case <-w.c.at.Closed():
-			cancel(zksync.ErrClosed)
+			cancel()
 		case <-closing:
 		}
 	}) {

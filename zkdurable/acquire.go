@@ -127,6 +127,9 @@ func (a *acquisition) queue(ctx context.Context, v record.Version[state]) error 
 		return err
 	}
 	err = a.take(ctx, turn, t, v)
+	if ctx.Err() == nil && turn.Err() != nil && errors.Is(err, turn.Err()) {
+		err = errTurn
+	}
 	if a.undo != nil {
 		t.Leave(0) // undo waits for that
 	} else if a.hold == nil {

@@ -88,7 +88,7 @@ func (o *observer) step(ctx context.Context, ep *zkconn.Epoch) error {
 	case <-moved:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ctx.Err()
 	case <-ep.Over():
 		return zkconn.ErrOver
 	}

@@ -245,7 +245,7 @@ func (p *Phaser) act(ctx context.Context, e *zkconn.Epoch, phase int) (next *sta
 		}
 		return o.next, o.err
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, ctx.Err()
 	case <-e.Over():
 		return nil, zkconn.ErrOver
 	}

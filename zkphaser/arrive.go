@@ -283,7 +283,7 @@ func (p *Phaser) arriveOnce(ctx context.Context, e *zkconn.Epoch, x *party, leav
 		select {
 		case <-p.remove(x):
 		case <-ctx.Done(): // it is removed later
-			err = context.Cause(ctx)
+			err = ctx.Err()
 		}
 	}
 	p.moved(x, leave || at == nowhere)

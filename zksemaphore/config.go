@@ -203,7 +203,7 @@ func (c *config) await(ctx context.Context, e *zkconn.Epoch, n int64) error {
 		select {
 		case <-r.changed.Done():
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return ctx.Err()
 		case <-e.Over():
 			return zkconn.ErrOver
 		}

@@ -48,7 +48,7 @@ func (g *WaitGroup) change(ctx context.Context, delta int) (*zkconn.Epoch, error
 		case <-b.written:
 			return nil
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return ctx.Err()
 		case <-e.Over():
 			return zkconn.ErrOver
 		}

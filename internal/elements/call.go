@@ -119,7 +119,7 @@ func (c *Call) beginView() (done func(), err error) {
 	select {
 	case q.looking <- struct{}{}:
 	case <-c.Done():
-		return nil, context.Cause(c)
+		return nil, c.Err()
 	case <-c.Epoch.Over():
 		return nil, zkconn.ErrOver
 	}

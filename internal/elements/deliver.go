@@ -215,7 +215,7 @@ func (q *Queue) End(ctx context.Context, e *zkconn.Epoch, c Claim, ack bool, end
 		}
 		return err
 	}, finish)
-	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return errs.MarkAmbiguous(errs.OfContext(ctx)) // it goes on
 	}
 	switch {

@@ -145,8 +145,8 @@ func SameDoubt(err, now error) error {
 	return now
 }
 
-// Settled is err, the error of a function of the user, for a call that is known to have changed nothing: it is not ambiguous
-// because that function met something that is.
+// Settled is err, the error of a function or a context of the user, for a call that is known to have changed nothing: it is not
+// ambiguous because that function, or who ended the context, met something that is.
 func Settled(err error) error {
 	if Ambiguous(err) {
 		return &settledError{err}
@@ -203,9 +203,10 @@ func Unmade(pkg, what, constructor string) error {
 
 // OfContext is the error of an ended context such that errors.Is finds context.Canceled or
 // context.DeadlineExceeded even if it ended with a cause of its own. It also says what the
-// call waited for, and why the newest attempt failed, if the context has a trail.
+// call waited for, and why the newest attempt failed, if the context has a trail. It is for the caller alone: the cause may
+// be an answer of the servers to another call, so below that an ended context is ctx.Err().
 func OfContext(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
+	err, cause := ctx.Err(), Settled(context.Cause(ctx))
 	if !errors.Is(cause, err) {
 		cause = fmt.Errorf("%w: %w", err, cause)
 	}

@@ -197,7 +197,7 @@ func await(ctx context.Context, e *zkconn.Epoch, event <-chan zkconn.Event) (zkc
 	case what := <-event:
 		return what, nil
 	case <-ctx.Done():
-		return 0, context.Cause(ctx)
+		return 0, ctx.Err()
 	case <-e.Over():
 		return 0, zkconn.ErrOver
 	}

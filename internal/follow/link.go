@@ -168,7 +168,7 @@ func (l *link) next(ctx context.Context) (*answer, error) {
 	case <-l.cut:
 		return nil, node.ErrAgain
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, ctx.Err()
 	case <-l.e.Over():
 		return nil, zkconn.ErrOver
 	}

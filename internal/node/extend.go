@@ -46,7 +46,7 @@ func Outlive(ctx context.Context, e *zkconn.Epoch, f func(context.Context) error
 	case <-longer.Done():
 	}
 	if settled.CompareAndSwap(false, true) {
-		return context.Cause(ctx)
+		return ctx.Err()
 	}
 	return <-done
 }

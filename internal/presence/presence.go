@@ -263,7 +263,7 @@ func (p *Presence) untilGone(ctx context.Context, st *Stay) error {
 			w.Stop()
 		case <-ctx.Done():
 			w.Stop() // the node goes, and the watch with it
-			return context.Cause(ctx)
+			return ctx.Err()
 		case <-e.Over():
 			return zkconn.ErrOver
 		}

@@ -149,7 +149,7 @@ func (ev *events) wait(ctx context.Context, e *zkconn.Epoch, quiet time.Duration
 	case <-t.C:
 		return nil, errQuiet
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, ctx.Err()
 	case <-e.Over():
 		return nil, zkconn.ErrOver
 	}

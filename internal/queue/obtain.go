@@ -96,7 +96,7 @@ func (q *Queue) attempts(ctx context.Context, lost func(*Ticket), pace node.Pace
 		errs.Waits(ctx, nil)
 		_ = pace.Rest(ctx, e)
 		if ctx.Err() != nil { // Rest may return without a pause, and then also without an error
-			return nil, context.Cause(ctx)
+			return nil, ctx.Err()
 		}
 	}
 }

@@ -107,7 +107,7 @@ func (l *Listener) Next(ctx context.Context, quiet time.Duration) (path string, 
 		case <-t.C:
 			return "", 0, nil
 		case <-ctx.Done():
-			return "", 0, context.Cause(ctx)
+			return "", 0, ctx.Err()
 		case <-l.e.Over():
 			return "", 0, zkconn.ErrOver
 		}

@@ -37,7 +37,7 @@ func (c *Call[T]) Wait(ctx context.Context, e *Epoch) (v T, err error) {
 	select {
 	case <-c.done:
 	case <-ctx.Done():
-		err = context.Cause(ctx)
+		err = ctx.Err()
 	case <-e.over:
 	}
 	if c.Answered() { // it was answered at the last moment, or before this call
@@ -155,7 +155,7 @@ func (e *Epoch) Pause(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ctx.Err()
 	case <-over:
 		return ErrOver
 	}

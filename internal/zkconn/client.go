@@ -106,7 +106,7 @@ func (c *Client) Epoch(ctx context.Context) (*Epoch, error) {
 			if state != Connected {
 				errs.Failed(ctx, 0, c.LastError())
 			}
-			return nil, context.Cause(ctx)
+			return nil, ctx.Err()
 		}
 	}
 }

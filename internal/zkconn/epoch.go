@@ -61,7 +61,7 @@ func (e *Epoch) Await(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		errs.Failed(ctx, 0, e.LastError())
-		return context.Cause(ctx)
+		return ctx.Err()
 	case <-e.over:
 		return ErrOver
 	}

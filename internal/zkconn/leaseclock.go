@@ -316,7 +316,7 @@ func (c *leaseClock) Depend(ctx context.Context) (end func(), err error) {
 		case <-more:
 		case <-ctx.Done():
 			unwant()
-			return nil, context.Cause(ctx)
+			return nil, ctx.Err()
 		case <-c.over:
 			unwant()
 			return nil, ErrOver

@@ -54,7 +54,7 @@ func (s *Subscription) Next(ctx context.Context) (Change, error) {
 	case <-s.at.come:
 	case <-ctx.Done():
 		if !closed(s.at.come) { // a change that has come is returned even if ctx has ended, too
-			return Change{}, context.Cause(ctx)
+			return Change{}, ctx.Err()
 		}
 	}
 	c := s.at.change
