@@ -17,6 +17,7 @@ import (
 type ambiguousCreates struct {
 	mu      sync.Mutex
 	until   map[ambiguousCreate]time.Time
+	many    int  // at so many add forgets those that are too old
 	looking bool // a goroutine looks for them
 	again   bool // there is a new connection since its last look began, so it must look again
 }
@@ -33,7 +34,15 @@ func (a *ambiguousCreates) add(x ambiguousCreate, until time.Time) {
 	if a.until == nil {
 		a.until = make(map[ambiguousCreate]time.Time)
 	}
-	a.until[x] = until
+	if a.until[x] = until; len(a.until) > a.many {
+		a.forget()
+		a.many = max(64, 2*len(a.until)) // so a look through all of them is rare
+	}
+}
+
+// forget forgets those that are too old: they cannot be made any more. mu is held.
+func (a *ambiguousCreates) forget() {
+	maps.DeleteFunc(a.until, func(_ ambiguousCreate, until time.Time) bool { return time.Now().After(until) })
 }
 
 // reconnected is called when there is a new connection. It reports whether a goroutine must look. However many
@@ -56,11 +65,11 @@ func (a *ambiguousCreates) next() bool {
 	return a.looking
 }
 
-// inDirs returns them by directory, without those that are too old: they cannot be made any more.
+// inDirs returns them by directory.
 func (a *ambiguousCreates) inDirs() map[string][]ambiguousCreate {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	maps.DeleteFunc(a.until, func(_ ambiguousCreate, until time.Time) bool { return time.Now().After(until) })
+	a.forget()
 	dirs := make(map[string][]ambiguousCreate)
 	for x := range a.until {
 		dirs[x.dir] = append(dirs[x.dir], x)
