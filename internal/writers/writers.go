@@ -251,7 +251,7 @@ func (w *writer) send(ctx context.Context, link int64, ops []any) (res []zk.Mult
 // abandon has the node removed, also if a request may yet make it. Then no copy of a request can change the record any
 // more, except together with the node.
 func (w *writer) abandon() {
-	call, made := w.call, !w.isNew()
+	call, made, unknown := w.call, !w.isNew(), w.unknown
 	if !made {
 		w.e.AmbiguousCreate(w.dir, w.name, w.e.Connection())
 	}
@@ -260,7 +260,7 @@ func (w *writer) abandon() {
 			return w.path(), false
 		}
 		_, err := call.Result()
-		return "", !errors.Is(err, zkconn.ErrNotSent) // what is refused may have arrived twice
+		return "", unknown || !errors.Is(err, zkconn.ErrNotSent) // what is refused may have arrived twice
 	}})
 }
 

@@ -413,3 +413,12 @@ func TestAWriterEndsBeforeItsVersionBecomesNegative(t *testing.T) {
 		require.Len(t, srv.Children(dir), 1, "there is a new one")
 	})
 }
+
+func TestAWriterIsRemovedThoughItsNewestRequestWasNotSent(t *testing.T) {
+	alone(t, func(t *testing.T, srv *zktest.Server, a, _ *zkconn.Epoch) {
+		srv.Create(dir, nil, 0, 0)
+		writers.AbandonUnsent(t.Context(), a, dir, acl)
+		time.Sleep(time.Second)
+		require.Empty(t, srv.Children(dir))
+	})
+}
