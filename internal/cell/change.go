@@ -98,8 +98,13 @@ func (c *Cell) write(pass *gate.Pass, was state, next Next) error {
 	}
 	// Without an answer the version is this one at least. If it is a later one, a change that is computed from this is refused.
 	now := state{next.Content, zkconn.NextVersion(was.version), was.founded}
-	if len(res) > 0 && res[0].Stat != nil {
+	switch {
+	case len(res) > 0 && res[0].Stat != nil:
 		now.version, now.founded = res[0].Stat.Version, res[0].Stat.Czxid
+	case next.Blind: // others may have changed it many times since was
+		// The refusal that has shown that the change was applied came from the leader, so this server has it by now. If the look
+		// fails, the version above must do: then a server that lags may yet show what was there before.
+		_, _, _ = c.look(pass.Context, pass.Epoch)
 	}
 	c.learn(now)
 	written()
