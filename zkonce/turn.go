@@ -285,11 +285,11 @@ func (o *Once) read(ctx context.Context, e *zkconn.Epoch) (*outcome, error) {
 	return r, nil
 }
 
-// watches are those of the outcomes that the objects of a session know. Of objects that are not used any more they are ended.
+// watches has the watches of the outcomes that the Onces of a session know. add ends those of Onces that are not used any more.
 type watches struct {
 	mu    sync.Mutex
 	all   []watch
-	limit int // with more than this, those are looked for
+	limit int // add looks for such Onces when there are more watches
 }
 
 type watch struct {

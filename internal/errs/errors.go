@@ -145,8 +145,8 @@ func SameDoubt(err, now error) error {
 	return now
 }
 
-// Settled is err, the error of a function or a context of the user, for a call that is known to have changed nothing: it is not
-// ambiguous because that function, or who ended the context, met something that is.
+// Settled is err, the error of a function or the cause of a context of the user, for a call that is known to have changed
+// nothing: the call is not ambiguous, even if err is.
 func Settled(err error) error {
 	if Ambiguous(err) {
 		return &settledError{err}

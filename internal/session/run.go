@@ -57,7 +57,7 @@ func (a *Access) Run(ctx context.Context, op string, f func(context.Context, *zk
 		if err == nil {
 			err = f(requests, e)
 		}
-		// What an earlier session left open, the next one would have found out, had ctx not ended.
+		// The next session would have found out what an earlier one left open, had ctx not ended.
 		if doubt = doubt || errs.Ambiguous(err); ctx.Err() != nil {
 			err = errs.InDoubt(err, doubt)
 		}

@@ -21,8 +21,8 @@ func (u *unseen) answer(w *wire, zxid int64) {
 	}
 }
 
-// catchUp begins the connection w with a sync, if that is needed. Nothing waits for the answer: a server answers a session in
-// the order of its requests, so it looks for none of those behind before it has caught up.
+// catchUp begins the connection w with a sync, if that is needed. Nothing waits for the answer: a server takes the requests of a
+// session in order, so it answers none of the others before it has caught up. If it refuses the sync, the next connection tries.
 func (u *unseen) catchUp(w *wire) {
 	old := u.Load()
 	if old == nil {
