@@ -3,6 +3,7 @@ package zkconn
 import (
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -61,6 +62,10 @@ func (t *tenure) link(w *wire, r connectReply, sent time.Time) (log func(), err 
 	if t.alive.Err() != nil {
 		t.mu.Unlock()
 		return nil, ErrOver
+	}
+	if w.ending() { // its first request, a sync, could not be written: see unseen. If it ends later, unlink waits for us
+		t.mu.Unlock()
+		return nil, net.ErrClosed
 	}
 	timeout := time.Duration(r.timeout) * time.Millisecond
 	t.id.Store(r.id)
