@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -114,7 +115,9 @@ func (b *Barrier) Reset(ctx context.Context) error {
 
 // reset begins the next generation. from is the generation that was the present one when the call began; -1 if the
 // call has not read it yet. So a reset that continues in another session does not reset twice.
-func (b *Barrier) reset(ctx context.Context, e *zkconn.Epoch, from *int64) error {
+func (b *Barrier) reset(ctx context.Context, e *zkconn.Epoch, from *int64) (err error) {
+	doubt := false // it may have been reset by this call
+	defer func() { err = errs.InDoubt(err, doubt) }()
 	for pace := (node.Pace{Free: 1}); ; {
 		st, err := b.learn(ctx, e)
 		if err != nil {
@@ -129,9 +132,11 @@ func (b *Barrier) reset(ctx context.Context, e *zkconn.Epoch, from *int64) error
 		if !st.Broken {
 			why = b.attended(ctx, e, st, why)
 		}
-		if err := b.end(ctx, e, st, st.next(), barrierRecord{Broken: true, breach: why}); err != nil && !record.Conflict(err) {
+		err = b.end(ctx, e, st, st.next(), barrierRecord{Broken: true, breach: why})
+		if err != nil && !record.Conflict(err) {
 			return err
 		}
+		doubt = doubt || err == nil || errs.Ambiguous(err)
 		if err := pace.Rest(ctx, e); err != nil {
 			return err
 		}

@@ -118,10 +118,12 @@ func (l *Latch) CountDown(ctx context.Context) error {
 func newEvent() string { return node.Prefix(node.NewUUID()) + "-count" }
 
 // countDown counts the event, unless the latch is open, and opens the latch if that was the last event.
-func (l *Latch) countDown(ctx context.Context, e *zkconn.Epoch, event string) error {
-	founded := int64(0)
+func (l *Latch) countDown(ctx context.Context, e *zkconn.Epoch, event string) (err error) {
+	founded, doubt := int64(0), false // the event may be counted
+	defer func() { err = errs.InDoubt(err, doubt) }()
 	for pace := (node.Pace{Free: 1}); ; {
 		n, err := l.count(ctx, e, event)
+		doubt = doubt || err == nil || errs.Ambiguous(err)
 		switch {
 		case err == nil && n >= l.total:
 			if err = l.open(ctx, e, event); !errors.Is(err, node.ErrAgain) {
@@ -163,13 +165,14 @@ func (l *Latch) count(ctx context.Context, e *zkconn.Epoch, event string) (n int
 		// not delete the node: a delete that is applied late would also remove the next node of that name.
 		st, there, err := e.Exists(ctx, path)
 		if err != nil {
-			return 0, err
+			return 0, errs.MarkAmbiguous(err)
 		}
 		if !there || st.EphemeralOwner != e.ID() {
 			return 0, node.ErrAgain
 		}
 	}
-	return l.counted(ctx, e)
+	n, err = l.counted(ctx, e)
+	return n, errs.MarkAmbiguous(err)
 }
 
 // counted is the number of events that have been counted.

@@ -135,9 +135,10 @@ func (p *Phaser) note(e *zkconn.Epoch, t state) {
 }
 
 // terminate terminates the phaser.
-func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) error {
-	turn := p.turn()
+func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) (err error) {
+	turn, doubt := p.turn(), false // it may have been terminated by this call
 	defer turn.Leave()
+	defer func() { err = errs.InDoubt(err, doubt) }()
 	for pace := (node.Pace{Free: 1}); ; {
 		if err := turn.Take(ctx, e); err != nil {
 			return err
@@ -157,6 +158,7 @@ func (p *Phaser) terminate(ctx context.Context, e *zkconn.Epoch) error {
 		if !record.Conflict(err) { // after a conflict the phaser has advanced or terminated: look again
 			return err
 		}
+		doubt = doubt || errs.Ambiguous(err)
 		turn.Refused()
 		if err := pace.Rest(ctx, e); err != nil {
 			return err

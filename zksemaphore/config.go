@@ -214,7 +214,9 @@ func (c *config) await(ctx context.Context, e *zkconn.Epoch, n int64) error {
 }
 
 // resize changes the number of permits.
-func (c *config) resize(ctx context.Context, e *zkconn.Epoch, n int64) error {
+func (c *config) resize(ctx context.Context, e *zkconn.Epoch, n int64) (err error) {
+	doubt := false // it may have been applied
+	defer func() { err = errs.InDoubt(err, doubt) }()
 	read, synced, refused := c.terms.ReadOrMake, false, int32(-1) // the version that was read, after a sync, before a refusal
 	for pace := (node.Pace{Free: 1}); ; {
 		v, err := read(ctx, e)
@@ -232,6 +234,7 @@ func (c *config) resize(ctx context.Context, e *zkconn.Epoch, n int64) error {
 			if err == nil || !record.Conflict(err) {
 				return err
 			}
+			doubt = doubt || errs.Ambiguous(err)
 			if synced {
 				refused = v.Number
 			}

@@ -66,13 +66,14 @@ func RepeatTransaction(ctx context.Context, e *zkconn.Epoch, ops ...any) (res []
 }
 
 // RepeatChange is RepeatTransaction for a change that the user has asked for: if the loop ends before it is known whether the
-// change was applied, the error is ambiguous.
+// change was applied, the error is ambiguous. So is a refusal that may say that it was: until the caller has found that out, it must
+// keep the doubt.
 func RepeatChange(ctx context.Context, e *zkconn.Epoch, ops ...any) ([]zk.MultiResponse, error) {
 	res, doubt, err := repeat(ctx, e, ops)
 	return res, errs.InDoubt(err, doubt)
 }
 
-// repeat is RepeatTransaction. doubt means that the transaction may have been applied, and no later attempt was answered.
+// repeat is RepeatTransaction. doubt means that the transaction may have been applied, although there is an error.
 func repeat(ctx context.Context, e *zkconn.Epoch, ops []any) (res []zk.MultiResponse, doubt bool, err error) {
 	r := Insist(ctx, e)
 	for r.Next() {
@@ -82,8 +83,7 @@ func repeat(ctx context.Context, e *zkconn.Epoch, ops []any) (res []zk.MultiResp
 		if answered {
 			res, r.Err = call.Result() // also if ctx ended at the very same time
 		}
-		unsent := errors.Is(r.Err, zkconn.ErrNotSent) || errors.Is(r.Err, zk.ErrSessionExpired)
-		doubt = !answered || zkconn.Unknown(r.Err) || doubt && unsent
+		doubt = !answered || zkconn.Unknown(r.Err) || doubt && r.Err != nil
 	}
 	return res, doubt, r.Err
 }

@@ -89,3 +89,39 @@ func TestAChangeWhoseAnswerIsLostIsAmbiguous(t *testing.T) {
 		}
 	}
 }
+
+// The change was made by a request whose answer was lost. The next one is refused because of that, and then no server answers: the
+// caller is not told that nothing was changed.
+func TestAChangeThatOnlyARefusalTellsOfIsAmbiguous(t *testing.T) {
+	for _, name := range []string{"semaphore", "phaser", "latch", "barrier"} {
+		for _, limit := range []time.Duration{2 * time.Second, time.Minute} {
+			t.Run(name+" "+limit.String(), func(t *testing.T) {
+				proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+					change := repeated[name](t, v.Session())
+					requests := 0
+					heal := v.Server.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+						if q.Op == zktest.Multi {
+							requests++
+						}
+						switch {
+						case requests == 1 && q.Op == zktest.Multi:
+							return zktest.Verdict{Fate: zktest.LoseReply}
+						case requests >= 2 && q.Op != zktest.Multi && q.Op != zktest.Connect && q.Op != zktest.Ping:
+							return zktest.Verdict{Fate: zktest.LoseRequest}
+						}
+						return zktest.Verdict{}
+					})
+					var changes atomic.Int32
+					v.Server.OnCommit(func(zktest.Txn) { changes.Add(1) })
+					ctx, cancel := context.WithTimeout(t.Context(), limit)
+					defer cancel()
+					err := change(ctx)
+					heal()
+					require.NotZero(t, changes.Load())
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+					require.True(t, zksync.Ambiguous(err), err)
+				})
+			})
+		}
+	}
+}
