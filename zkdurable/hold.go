@@ -102,7 +102,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	switch {
 	case err == nil:
 		h.unlocking.Store(false)
-	case errors.Is(err, zksync.ErrReleased) && h.unlocking.Swap(false):
+	case errors.Is(h.Err(), zksync.ErrReleased) && h.unlocking.Swap(false): // err may also have the cause of ctx, which says nothing
 		return nil
 	case errs.Ambiguous(err) && h.Err() == nil && !h.sending.Swap(true):
 		// Otherwise this Hold would stay open, so that no process could resume it, and wait for a call that may never come.
