@@ -98,7 +98,7 @@ func (o *Once) Reset(ctx context.Context) error {
 		removed := false
 		err := o.m.Do(ctx, func(ctx context.Context, l *zksync.Lease) error {
 			err := guarded(ctx, (*lease.Lease)(l), &zk.DeleteRequest{Path: o.result(), Version: -1})
-			removed = err == nil || errors.Is(err, zk.ErrNoNode)
+			removed = err == nil || errors.Is(err, zk.ErrNoNode) && !errors.Is(err, ctx.Err()) // else that is the cause of ctx
 			return err
 		})
 		if removed {

@@ -220,7 +220,10 @@ func (t *turn) settle(ctx context.Context, r *outcome) (*outcome, error) {
 // guarded makes a change under a lease, at most until ctx ends. Its errors have no operation and no path.
 func guarded(ctx context.Context, l *lease.Lease, op any) error {
 	_, err := l.GuardBare(ctx, []any{op})
-	return closed(err)
+	if l.Err() == nil { // the ErrReleased of another lease may be the cause of ctx
+		return err
+	}
+	return errs.InDoubt(closed(err), errs.Ambiguous(err))
 }
 
 // closed turns ErrReleased into ErrClosed: while a lease is used here, only Close of the session releases it.
