@@ -37,7 +37,7 @@ func (b *DoubleBarrier) Leave(ctx context.Context) error {
 		node.Settle(s.epoch, b.remove(s), node.Grace)
 		s.left = true
 	}
-	if err == nil || s.dead || errors.Is(err, zksync.ErrBroken) {
+	if err == nil || s.dead || errors.Is(err, zksync.ErrBroken) && !errors.Is(err, ctx.Err()) { // else that is the cause of ctx
 		s = nil
 	}
 	b.end(s)
