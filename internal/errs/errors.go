@@ -101,12 +101,18 @@ func Wrap(pkg, op, path string, err error) error {
 	return Public(&Error{pkg, op, path, err})
 }
 
-// Reason is the reason of err, which another call has named.
+// Reason is the reason of err, which another call has named. It is err itself if that is the end of a context whose cause has a name.
 func Reason(err error) error {
-	if e := Named(err); e != nil {
-		return e.Err
+	e := Named(err)
+	if e == nil {
+		return err
 	}
-	return err
+	for _, ended := range []error{context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, ended) && !errors.Is(e.Err, ended) {
+			return err
+		}
+	}
+	return e.Err
 }
 
 // Misuse is an error that wraps ErrMisuse: the reason, and the word misuse at its end.

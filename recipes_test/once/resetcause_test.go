@@ -71,3 +71,26 @@ func TestAResultThatIsWrittenWhileTheSessionClosesIsNoCertainFailure(t *testing.
 		require.True(t, zksync.Ambiguous(err), err)
 	})
 }
+
+// The context of a Reset ends with the error of another call of this module.
+func TestAResetWhoseContextEndsWithTheErrorOfAnotherCallSaysThatItsContextEnded(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		o := zkonce.New(s, proving.OncePath)
+		o.Do(func() {})
+		v.Lock(zksync.NewMutex(v.Session(), proving.LockPath))
+		held := v.Server.Intercept(zktest.On(zktest.Multi, onceResult).Hold().Nth(1))
+		g, ctx := errgroup.WithContext(t.Context())
+		g.Go(func() error {
+			time.Sleep(time.Second)
+			_, err := zksync.NewMutex(v.Session(), proving.LockPath).TryLockContext(t.Context())
+			return err
+		})
+		err := o.Reset(ctx)
+		require.ErrorIs(t, g.Wait(), zksync.ErrNotAcquired)
+		require.Equal(t, 1, held.Held())
+		require.ErrorIs(t, err, context.Canceled)
+		require.True(t, zksync.Ambiguous(err), err)
+		held.Release()
+	})
+}
