@@ -1,8 +1,6 @@
 package zksync
 
 import (
-	"errors"
-
 	"github.com/go-menagerie/menagerie/internal/errs"
 )
 
@@ -62,10 +60,9 @@ func (e *Error) Unwrap() error { return e.Err }
 
 func init() {
 	errs.Public = func(e *errs.Error) error { return (*Error)(e) }
-	errs.Named = func(err error) *errs.Error {
-		var e *Error
-		errors.As(err, &e)
-		return (*errs.Error)(e)
+	errs.AsPublic = func(err error) (*errs.Error, bool) {
+		e, ok := err.(*Error)
+		return (*errs.Error)(e), ok
 	}
 }
 

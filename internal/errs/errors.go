@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 )
 
@@ -53,15 +54,12 @@ type Error struct {
 	Err     error
 }
 
-// Public and Named convert between *Error and *zksync.Error. Package zksync sets them when it is initialized.
+// Public and AsPublic convert between *Error and *zksync.Error. Package zksync sets them when it is initialized.
 var (
 	// Public is e as calls return it.
 	Public = func(e *Error) error { return e }
-	// Named finds the first error in err's tree that names its call; nil if there is none.
-	Named = func(err error) (e *Error) {
-		errors.As(err, &e)
-		return e
-	}
+	// AsPublic is err if calls return it.
+	AsPublic = func(err error) (*Error, bool) { e, ok := err.(*Error); return e, ok }
 )
 
 // Error returns "<package>: <op> <path>: <reason>" on one line. The prefix that the
@@ -95,24 +93,42 @@ type ambiguousError struct{ err error }
 
 // Wrap names the call of a package that failed, unless err is named already; nil stays nil.
 func Wrap(pkg, op, path string, err error) error {
-	if err == nil || Named(err) != nil {
+	if err == nil || named(err) != nil {
 		return err
 	}
 	return Public(&Error{pkg, op, path, err})
 }
 
-// Reason is the reason of err, which another call has named. It is err itself if that is the end of a context whose cause has a name.
-func Reason(err error) error {
-	e := Named(err)
-	if e == nil {
-		return err
+// named is the first error in err's tree that names its call; nil if there is none.
+func named(err error) *Error {
+	if e, ok := AsPublic(err); ok {
+		return e
 	}
-	for _, ended := range []error{context.Canceled, context.DeadlineExceeded} {
-		if errors.Is(err, ended) && !errors.Is(e.Err, ended) {
-			return err
+	for _, each := range under(err) {
+		if e := named(each); e != nil {
+			return e
 		}
 	}
-	return e.Err
+	return nil
+}
+
+// under has the errors that err wraps, but not the error that a [Settled] one has.
+func under(err error) []error {
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return []error{e.Unwrap()}
+	case interface{ Unwrap() []error }:
+		return e.Unwrap()
+	}
+	return nil
+}
+
+// Reason is the reason of err, which another call has named.
+func Reason(err error) error {
+	if e := named(err); e != nil {
+		return e.Err
+	}
+	return err
 }
 
 // Misuse is an error that wraps ErrMisuse: the reason, and the word misuse at its end.
@@ -152,15 +168,15 @@ func SameDoubt(err, now error) error {
 }
 
 // Settled is err, the error of a function or the cause of a context of the user, for a call that is known to have changed
-// nothing: the call is not ambiguous, even if err is.
+// nothing: the call is not ambiguous, even if err is; and if err has a name, it is that of another call.
 func Settled(err error) error {
-	if Ambiguous(err) {
+	if Ambiguous(err) || named(err) != nil {
 		return &settledError{err}
 	}
 	return err
 }
 
-// settledError has its error in errors.Is and errors.As, but not for Ambiguous.
+// settledError has its error in errors.Is and errors.As, but neither for Ambiguous nor for its name.
 type settledError struct{ err error }
 
 func (s *settledError) Error() string        { return s.err.Error() }
@@ -186,17 +202,7 @@ func Ambiguous(err error) bool {
 	if a, ok := err.(interface{ Ambiguous() bool }); ok && a.Ambiguous() {
 		return true
 	}
-	switch e := err.(type) {
-	case interface{ Unwrap() error }:
-		return Ambiguous(e.Unwrap())
-	case interface{ Unwrap() []error }:
-		for _, each := range e.Unwrap() {
-			if Ambiguous(each) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(under(err), Ambiguous)
 }
 
 // ErrNoSession is the reason of a call on a primitive that was made with a nil session.
