@@ -601,8 +601,10 @@ func (c *barrierCall) breakFor(ctx context.Context, e *zkconn.Epoch, why Cause) 
 			return -1
 		}
 	}
-	c.breach = breach{Why: why, By: c.b.self(), Count: c.b.parties}
-	if why != ActionFailed { // before the action all had arrived
+	c.breach = breach{Why: why, By: c.b.self()}
+	if why == ActionFailed {
+		c.breach.Count = c.b.parties // before the action all had arrived
+	} else {
 		c.breach = c.b.attended(ctx, e, c.st, c.breach)
 	}
 	if c.extra {

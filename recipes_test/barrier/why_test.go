@@ -88,6 +88,20 @@ func TestAPartyThatGivesUpIsNamedAndSoAreThoseThatHadArrived(t *testing.T) {
 	})
 }
 
+// The others are told at once, so without names if the servers do not list them at once.
+func TestWhoHadArrivedIsUnknownIfTheServersAreSlowWhenAPartyGivesUp(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		bs, sessions := named(v, 3)
+		others := inTurn(v, bs[:1]...)
+		ctx, cancel := context.WithTimeout(context.Background(), 2500*time.Millisecond)
+		defer cancel()
+		time.AfterFunc(2*time.Second, func() { v.Server.Delay(sessions[1].ID(), 0, 100*time.Millisecond) })
+		_, err := bs[1].Await(ctx)
+		require.EqualError(t, err, "zkbarrier: await "+proving.BarrierPath+": context deadline exceeded")
+		brokenWith(v, zkbarrier.BrokenError{Why: zkbarrier.GaveUp, By: people("b"), Parties: 3}, ": "+shown("b")+" gave up", others...)
+	})
+}
+
 func TestAPartyThatDiesWhileItWaitsIsNamed(t *testing.T) {
 	for dead := range 3 {
 		t.Run(fmt.Sprint(dead), func(t *testing.T) {
