@@ -41,12 +41,16 @@ gotest = $(alltests) -p $(PACKAGES)
 GENERATED = ./internal/follow ./internal/share ./internal/writers ./internal/zkconn ./recipes_test/... ./zkbarrier ./zklatch ./zkphaser ./zkwaitgroup
 long = ^TestAny(Call|Function|In)|AnyWeather|AnyBusyOne|AnyForeign|AnyOtherSchedule|Whenever(All|TheLeader|TheProcess)
 generated = Every|Any|Random|Storm|Whenever|Handshake|Acceptance(004|041|114|117)
-others = $$($(GO) list work | grep -vE '/(internal/(follow|share|writers|zkconn)|recipes_test|zkbarrier|zklatch|zkphaser|zkwaitgroup)(/|$$)')
+others = $$($(GO) list work | grep -vE '/(internal/(follow|share|writers|zkconn)|recipes_test|zkbarrier|zklatch|zkphaser|zkwaitgroup|$(realtime))(/|$$)')
+
+# The tests of these packages mostly wait for processes, sockets and real servers.
+realtime = bench|cmd/menagerie|docs|examples|interop|internal/testing|zktest/internal/conformance
 
 # They play in virtual time, so they leave the processor to tests in real time. In a bubble one goroutine usually waits
 # for another, and waking it on a second processor is expensive: with -cpu 1 the same plays take a quarter less processor time.
 # And the race detector of Go 1.26 crashes now and then in a bubble if two goroutines look at expired timers at once, on two
-# processors (compare golang/go issue 78156). What it finds does not depend on their number, so "make test" gives each program one.
+# processors (compare golang/go issue 78156). What it finds does not depend on their number, so "make test" gives each program of
+# tests in virtual time one.
 generating = nice -n 10 $(alltests) -cpu 1
 
 # Packages that also run on real servers.
@@ -63,20 +67,24 @@ build: ## compile everything; the commands go to bin
 	$(GO) build -o bin/ work
 
 # Most Java machines of the tests live for seconds, too short for the second compiler to pay off.
-test test-in-process test-others test-ensemble: export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+test test-in-process test-realtime test-ensemble: export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 
 .PHONY: test
 test: compiler zookeeper network ## all tests: in-process, also with the race detector, and beside that Go's own and those on three real servers
-	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 4 test-others test-generated test-ensemble gosuite
+	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 5 test-realtime test-others test-generated test-ensemble gosuite
 
 .PHONY: test-in-process
-test-in-process: test-others test-generated ## all tests with the race detector, of the generated programs a part; and all of those without it
+test-in-process: test-realtime test-others test-generated ## all tests with the race detector, of the generated programs a part; and all of those without it
+
+.PHONY: test-realtime
+# Four of the command's tests side by side end in half the time of two.
+test-realtime: compiler
+	$(gotest) -race -parallel 4 $$($(GO) list work | grep -E '/($(realtime))(/|$$)')
+	$(alone) -C tools test -count=1 ./...
 
 .PHONY: test-others
-# The command's tests wait for processes and servers; four side by side end in half the time of two.
 test-others: compiler
-	$(gotest) -race -cpu 1 -parallel 4 $(others)
-	$(alone) -C tools test -count=1 ./...
+	$(alltests) -race -cpu 1 $(others)
 
 .PHONY: test-generated
 test-generated: compiler
