@@ -76,14 +76,19 @@ test: compiler zookeeper network ## all tests: in-process, also with the race de
 .PHONY: test-in-process
 test-in-process: test-realtime test-others test-generated ## all tests with the race detector, of the generated programs a part; and all of those without it
 
+# What begins at the same time would compile the same packages twice.
+.PHONY: raced
+raced: compiler
+	@$(GO) list -test -race -export work > /dev/null
+
 .PHONY: test-realtime
 # Four of the command's tests side by side end in half the time of two.
-test-realtime: compiler
+test-realtime: raced
 	$(gotest) -race -parallel 4 $$($(GO) list work | grep -E '/($(realtime))(/|$$)')
 	$(alone) -C tools test -count=1 ./...
 
 .PHONY: test-others
-test-others: compiler
+test-others: raced
 	$(alltests) -race -cpu 1 $(others)
 
 .PHONY: test-generated
