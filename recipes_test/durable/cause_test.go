@@ -14,7 +14,7 @@ import (
 )
 
 // An Unlock in the context of another lock, which is unlocked meanwhile. That does not say that the hold has ended.
-func TestAnUnlockDoesNotTakeTheEndOfAnotherLeaseForThatOfItsHold(t *testing.T) {
+func TestAnUnlockDoesNotTakeTheEndOfAnotherLeaseForTheEndOfItsHold(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session()
 		h, err := zkdurable.NewMutex(s, "/d").Lock(t.Context(), "a")

@@ -35,7 +35,7 @@ func TestAResetDoesNotTakeTheCauseOfItsContextForTheAnswer(t *testing.T) {
 }
 
 // A Reset in the context of another lock, which is unlocked meanwhile. The session is not closed, and the result may yet be removed.
-func TestAResetDoesNotTakeTheEndOfAnotherLeaseForThatOfItsSession(t *testing.T) {
+func TestAResetDoesNotTakeTheEndOfAnotherLeaseForTheEndOfItsSession(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session()
 		o := zkonce.New(s, proving.OncePath)

@@ -92,7 +92,7 @@ func TestAChangeWhoseAnswerIsLostIsAmbiguous(t *testing.T) {
 
 // The change was made by a request whose answer was lost. The next one is refused because of that, and then no server answers: the
 // caller is not told that nothing was changed.
-func TestAChangeThatOnlyARefusalTellsOfIsAmbiguous(t *testing.T) {
+func TestAChangeThatOnlyARefusalShowsIsAmbiguous(t *testing.T) {
 	for _, name := range []string{"semaphore", "phaser", "latch", "barrier"} {
 		for _, limit := range []time.Duration{2 * time.Second, time.Minute} {
 			t.Run(name+" "+limit.String(), func(t *testing.T) {
