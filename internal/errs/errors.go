@@ -168,7 +168,7 @@ func SameDoubt(err, now error) error {
 }
 
 // Settled is err, the error of a function or the cause of a context of the user, for a call that is known to have changed
-// nothing: the call is not ambiguous, even if err is; and if err has a name, it is that of another call.
+// nothing: the call is not ambiguous, even if err is. The name in err, if it has one, is another call's.
 func Settled(err error) error {
 	if Ambiguous(err) || named(err) != nil {
 		return &settledError{err}

@@ -66,8 +66,8 @@ func RepeatTransaction(ctx context.Context, e *zkconn.Epoch, ops ...any) (res []
 }
 
 // RepeatChange is RepeatTransaction for a change that the user has asked for: if the loop ends before it is known whether the
-// change was applied, the error is ambiguous. So is a refusal that may say that it was: until the caller has found that out, it must
-// keep the doubt.
+// change was applied, the error is ambiguous. A refusal is ambiguous too if an earlier attempt may have been applied: the
+// caller must find that out.
 func RepeatChange(ctx context.Context, e *zkconn.Epoch, ops ...any) ([]zk.MultiResponse, error) {
 	res, doubt, err := repeat(ctx, e, ops)
 	return res, errs.InDoubt(err, doubt)
