@@ -48,9 +48,9 @@ realtime = bench|cmd/menagerie|docs|examples|interop|internal/testing|zktest/int
 
 # They play in virtual time, so they leave the processor to tests in real time. In a bubble one goroutine usually waits
 # for another, and waking it on a second processor is expensive: with -cpu 1 the same plays take a quarter less processor time.
-# And the race detector of Go 1.26 crashes now and then in a bubble if two goroutines look at expired timers at once, on two
-# processors (compare golang/go issue 78156). What it finds does not depend on their number, so "make test" gives each program of
-# tests in virtual time one.
+# And the race detector of Go 1.26 crashes now and then in a bubble when goroutines on two processors look at expired timers
+# (compare golang/go issue 78156). It needs no second processor to see a race. So in "make test" a program whose tests play in
+# virtual time has one processor.
 generating = nice -n 10 $(alltests) -cpu 1
 
 # Packages that also run on real servers.
@@ -76,19 +76,19 @@ test: compiler zookeeper network ## all tests: in-process, also with the race de
 .PHONY: test-in-process
 test-in-process: test-realtime test-others test-generated ## all tests with the race detector, of the generated programs a part; and all of those without it
 
-# What begins at the same time would compile the same packages twice.
-.PHONY: raced
-raced: compiler
+# Two targets that begin at the same time would each compile these packages.
+.PHONY: race-packages
+race-packages: compiler
 	@$(GO) list -test -race -export work > /dev/null
 
 .PHONY: test-realtime
 # Four of the command's tests side by side end in half the time of two.
-test-realtime: raced
+test-realtime: race-packages
 	$(gotest) -race -parallel 4 $$($(GO) list work | grep -E '/($(realtime))(/|$$)')
 	$(alone) -C tools test -count=1 ./...
 
 .PHONY: test-others
-test-others: raced
+test-others: race-packages
 	$(alltests) -race -cpu 1 $(others)
 
 .PHONY: test-generated
