@@ -23,7 +23,10 @@ func (v *Env) goroutines() (n int, stacks string) {
 	if !v.Virtual {
 		return runtime.NumGoroutine(), stacks
 	}
-	return strings.Count(stacks, ", synctest bubble "), stacks
+	// The first stack is of this goroutine. Other bubbles may be there beside this one.
+	_, own, _ := strings.Cut(stacks, ", synctest bubble ")
+	own, _, _ = strings.Cut(own, "]")
+	return strings.Count(stacks, ", synctest bubble "+own+"]"), stacks
 }
 
 // GoroutinesBack waits until there are no more goroutines than before.
