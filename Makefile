@@ -199,19 +199,21 @@ bench-rivals: RIVALS ?= --write docs/benchmarks.md
 
 .PHONY: bench-rivals
 bench-rivals: zookeeper ## Curator, kazoo, etcd, redsync and others beside ours; the results go into docs/benchmarks.md
+	$(alone) -C bench/rivals vet ./...
 	$(alone) -C bench/rivals test -count=1 ./...
 	$(alone) -C bench/rivals build -o ../../bin/rivals .
 	bin/rivals $(RIVALS)
 
+# "go vet" would compile the rivals' clients first, so only "make bench-rivals" vets that module.
 .PHONY: lint
 lint: bin/staticcheck bin/typecheck ## formatting, go vet, staticcheck, and the types for macOS and Windows
 	@unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && test -z "$$unformatted" || { echo "gofmt -w needed for:" $$unformatted >&2; exit 1; }
 	$(GO) vet work
 	$(alone) -C tools vet ./...
-	$(alone) -C bench/rivals vet ./...
 	bin/staticcheck work
 	@! $(GO) list -deps ./cmd/menagerie | grep -qx testing || { echo "cmd/menagerie links package testing" >&2; exit 1; }
 	bin/typecheck darwin windows
+	cd bench/rivals && GOWORK=off ../../bin/typecheck "$$($(GO) env GOOS)"
 
 # The race detector needs a C compiler to link.
 .PHONY: compiler
