@@ -149,6 +149,7 @@ func TestSetDataHasItsBounds(t *testing.T) {
 		require.ErrorIs(t, e.SetData(ctx, []byte("x")), context.DeadlineExceeded)
 		v.Within(start, proving.Deadline+50*time.Millisecond, "SetData")
 		require.ErrorIs(t, e.SetData(context.Background(), []byte("x")), zksync.ErrLost)
+		<-l.Done()
 		require.LessOrEqual(t, time.Since(start), s.Timeout())
 		thaw()
 		require.ErrorIs(t, l.Err(), zksync.ErrLost)

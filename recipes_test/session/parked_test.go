@@ -161,6 +161,11 @@ func recovered(f func()) (x any) {
 
 // Outside of tests nothing ends such a goroutine, and a bubble reports it when it ends.
 func TestAParkedLockWaitsUntilTheProcessEnds(t *testing.T) {
+	parked := func() int {
+		stacks := make([]byte, 4<<20)
+		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "session.(*Session).park(")
+	}
+	before := parked()
 	text := func() (text string) {
 		defer func() { text = fmt.Sprint(recover()) }()
 		synctest.Test(t, func(t *testing.T) {
@@ -177,8 +182,7 @@ func TestAParkedLockWaitsUntilTheProcessEnds(t *testing.T) {
 		return ""
 	}()
 	require.Contains(t, text, "blocked goroutines remain")
-	stacks := make([]byte, 4<<20)
-	require.Equal(t, 1, strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "session.(*Session).park("))
+	require.Equal(t, before+1, parked())
 }
 
 // A Try that Close meets has not acquired anything, and sync's reports false then.
