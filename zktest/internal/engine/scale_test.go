@@ -58,7 +58,10 @@ func TestNothingCostsMoreForEachTheMoreThereAre(t *testing.T) {
 			one := max(c.perElement(t, few, 3), time.Microsecond)
 			ten := c.perElement(t, many, 3)
 			// With the square of the number it would be ten times as much; memory that no cache holds makes it
-			// two or three times.
+			// two or three times. A machine that is busy with other things can only make a try more expensive.
+			for tries := 3; ten >= 5*one && tries < 30; tries++ {
+				ten = min(ten, c.perElement(t, many, 1))
+			}
 			require.Less(t, ten, 5*one, "for each of %d, and for each of %d", many, few)
 		})
 	}
