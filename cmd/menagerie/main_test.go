@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/child"
 	"github.com/go-menagerie/menagerie/internal/testing/loopback"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -32,7 +34,49 @@ const pause = 5 * time.Millisecond
 var binary string
 
 func TestMain(m *testing.M) {
+	if os.Getenv(chattersEnv) != "" {
+		os.Exit(chatter())
+	}
 	os.Exit(buildAndRun(m))
+}
+
+// chattersEnv makes the tests' own program a holder that starts commands and writes all the while.
+const chattersEnv = "MENAGERIE_TEST_CHATTERS"
+
+// chatter returns an exit code. The commands tell whether they have the signals of a program that ignores none.
+func chatter() (code int) {
+	const ignoresTTOU = `grep -q "^SigIgn:.*[2367abef].....$" /proc/$$/status` // signal n has bit n-1
+	said := make(chan error, 1)
+	say := func() (err error) {
+		child.FromBackground(func() { _, err = fmt.Fprint(os.Stderr, ".") })
+		return err
+	}
+	ctx, enough := context.WithCancel(context.Background())
+	defer enough()
+	go func() {
+		for {
+			if err := say(); err != nil || ctx.Err() != nil {
+				said <- err
+				return
+			}
+		}
+	}()
+	for range 10 {
+		c, err := child.Start("/bin/sh", []string{"sh", "-c", ignoresTTOU}, os.Environ(), func() bool { return true })
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		if c.ExitCode() != 1 {
+			code = 2
+		}
+	}
+	enough()
+	if err := <-said; err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 3
+	}
+	return code
 }
 
 func buildAndRun(m *testing.M) int {

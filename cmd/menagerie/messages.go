@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/child"
 )
 
 // messages are the lines on standard error. A reader that has ended or stopped must not end or delay what this
@@ -31,7 +33,7 @@ func newMessages(out io.Writer) *messages {
 				close(l.written)
 				continue
 			}
-			_, _ = out.Write(l.text) // nobody could be told
+			child.FromBackground(func() { _, _ = out.Write(l.text) }) // if it fails, nobody could be told
 		}
 	}()
 	return m

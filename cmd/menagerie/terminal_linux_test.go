@@ -197,6 +197,28 @@ echo "end $?"`, binary, s.addr)
 	require.Equal(t, 0, p.wait())
 }
 
+// A holder may write at any moment while it starts commands: in the foreground, until a command has that, and in the
+// background; and so that what is in the same process group goes on, too.
+func TestTheHolderMayWriteWhileItsCommandsStart(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	chatter := fmt.Sprintf("%s=1 %s", chattersEnv, self)
+	for name, script := range map[string]string{
+		"in front":          `set -m; ` + chatter + `; echo "end $?"`,
+		"behind":            `set -m; ` + chatter + ` & wait $!; echo "end $?"`,
+		"as part of a job":  `set -m; sh -c '` + chatter + `; exit $?'; echo "end $?"`,
+		"without a shell's": chatter + `; echo "end $?"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, _ := onTerminal(t, "sh", "-c", "stty tostop; "+script)
+			p.prints("end 0")
+			require.Zero(t, p.wait())
+		})
+	}
+}
+
 func TestBenchShowsOneLineOnATerminal(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)

@@ -89,7 +89,6 @@ func StartWith(stdin *os.File, program string, argv, env []string, mayContinue f
 		if err != nil && tookForeground(c.cmd) {
 			c.tty.reclaim() // the child took it before it failed
 		}
-		writeFromBackground()
 		started <- err
 		if err != nil {
 			return

@@ -5,7 +5,6 @@ package child
 import (
 	"os"
 	"os/exec"
-	"os/signal"
 	"syscall"
 )
 
@@ -13,12 +12,7 @@ func configure(cmd *exec.Cmd, tty *terminal) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(cmd.SysProcAttr)
 	tty.giveAtStart(cmd.SysProcAttr)
-	signal.Reset(syscall.SIGTTOU) // the command has the usual one
 }
-
-// writeFromBackground keeps a terminal with "stty tostop" from stopping this process when it writes there while the
-// command, or a shell, has the foreground.
-func writeFromBackground() { signal.Ignore(syscall.SIGTTOU) }
 
 func tookForeground(cmd *exec.Cmd) bool { return cmd.SysProcAttr.Foreground }
 

@@ -63,11 +63,9 @@ func (t *terminal) takeBack(group int) {
 	}
 }
 
-// reclaim takes the foreground, whoever has it. From outside the foreground that would stop
-// the process, if it did not ignore the signal, from now on.
+// reclaim takes the foreground, whoever has it.
 func (t *terminal) reclaim() {
 	if t != nil {
-		writeFromBackground()
 		t.setForeground(t.own)
 	}
 }
@@ -91,7 +89,7 @@ func (t *terminal) foreground() (int, error) {
 // setForeground ignores errors: the terminal may have gone, and then so has the need.
 func (t *terminal) setForeground(group int) {
 	g := int32(group)
-	_ = ioctl(t.fd, syscall.TIOCSPGRP, &g)
+	FromBackground(func() { _ = ioctl(t.fd, syscall.TIOCSPGRP, &g) })
 }
 
 func ioctl(fd int, request uintptr, group *int32) error {
