@@ -19,7 +19,7 @@ func TestALatchLetsLateProcessesPass(t *testing.T) {
 	}
 	early := start(t, "latch", "wait", "/l", "--count", "2", "--wait", "10m", "--servers", s.addr)
 	down()
-	run(t, "latch", "wait", "/l", "--count", "2", "--wait", "1s", "--servers", s.addr).failed(exitNotObtained, "gave up waiting for /l", "after 1s: 1 of 2 events counted down")
+	run(t, "latch", "wait", "/l", "--count", "2", "--wait", "3s", "--servers", s.addr).failed(exitNotObtained, "gave up waiting for /l", "after 3s: 1 of 2 events counted down")
 	interrupted := start(t, "latch", "wait", "/l", "--count", "2", "-v", "--servers", s.addr)
 	require.Eventually(t, func() bool { return strings.Contains(interrupted.stderr.String(), "waiting for /l") }, patience, pause)
 	interrupted.signal(syscall.SIGTERM)

@@ -34,7 +34,7 @@ func TestQueuePutAndTake(t *testing.T) {
 		require.Equal(t, want, p.stdout.String())
 	}
 	run(t, "queue", "take", "/q", "--try", "--servers", s.addr).failed(exitNotObtained, "/q has no element")
-	run(t, "queue", "take", "/q", "--wait", "300ms", "--servers", s.addr).failed(exitNotObtained, "gave up waiting for /q", "300ms: 1 element")
+	run(t, "queue", "take", "/q", "--wait", "3s", "--servers", s.addr).failed(exitNotObtained, "gave up waiting for /q", "3s: 1 element")
 	run(t, "queue", "receive", "/q", "--wait", "300ms", "--servers", s.addr, "--", "true").failed(exitNotObtained, "gave up waiting for /q")
 
 	cmd := exec.Command(binary, "queue", "put", "/q", "--servers", s.addr)
@@ -103,7 +103,7 @@ func TestAMistypedPathIsNoQueue(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	run(t, "queue", "take", "/mistyped", "--try", "--servers", s.addr).failed(exitNotObtained, "/mistyped has no element: nothing was ever put there")
-	for _, args := range [][]string{{"take", "/mistyped", "--wait", "1s"}, {"receive", "/mistyped", "--wait", "1s", "--", "true"}} {
+	for _, args := range [][]string{{"take", "/mistyped", "--wait", "3s"}, {"receive", "/mistyped", "--wait", "3s", "--", "true"}} {
 		p := run(t, append([]string{"queue", "--servers", s.addr}, args...)...)
 		require.Equal(t, exitNotObtained, p.wait())
 		require.Contains(t, p.stderr.String(), "nothing was ever put into /mistyped")
@@ -180,7 +180,7 @@ func TestQueueCapacity(t *testing.T) {
 	run(t, "queue", "put", "/q", "x", "--capacity", "1", "--servers", s.addr).succeeded()
 	run(t, "queue", "put", "/q", "y", "--capacity", "1", "--try", "--servers", s.addr).failed(exitNotObtained, "/q is full")
 	run(t, "queue", "put", "/q", "y", "--servers", s.addr).failed(exitUsage, "capacity 1")
-	run(t, "queue", "put", "/q", "y", "--capacity", "1", "--wait", "300ms", "--servers", s.addr).failed(exitNotObtained, "gave up waiting for /q", "300ms: 1 of at most 1 element")
+	run(t, "queue", "put", "/q", "y", "--capacity", "1", "--wait", "3s", "--servers", s.addr).failed(exitNotObtained, "gave up waiting for /q", "3s: 1 of at most 1 element")
 	p := start(t, "queue", "put", "/q", "y", "--capacity", "1", "--servers", s.addr)
 	require.Eventually(t, func() bool { return s.ChildCount("/q/zkqueue/putters") == 1 }, patience, pause)
 	run(t, "queue", "take", "/q", "--capacity", "1", "--servers", s.addr).succeeded()

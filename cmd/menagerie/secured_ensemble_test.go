@@ -25,8 +25,8 @@ func TestARealServerIsReachedOverTLSAndWithCredentials(t *testing.T) {
 		if mutual {
 			flags = append(flags[:len(flags):len(flags)], "--tls-cert", client.cert, "--tls-key", client.key)
 		}
-		// A server that has just started takes seconds for its first handshake, and the command may say so.
-		first := run(t, append([]string{"ls"}, flags...)...)
+		// A server that has just started takes seconds for its first handshake, on a busy machine many, and the command may say so.
+		first := run(t, append([]string{"ls", "--connect-timeout", patience.String()}, flags...)...)
 		require.Zero(t, first.wait(), first.stderr.String())
 		if mutual {
 			// The certificate is a credential, too.
