@@ -106,15 +106,15 @@ func members(ctx context.Context, s *zksync.Session, path string) error {
 
 // The answers are what Curator makes of a path that ours has. It never refuses one.
 var strangers = map[string]stranger{
-	"InterProcessSemaphoreMutex":      {curator: "semaphore-mutex", first: "enter", ours: tryLock, late: "try", answers: "true"},
-	"InterProcessSemaphoreV2":         {curator: "semaphore", argument: "1", first: "enter", ours: acquire, late: "try", answers: "true"},
-	"InterProcessSemaphoreV2, a lock": {curator: "semaphore", argument: "1", first: "enter", ours: tryLock, late: "try", answers: "true"},
-	"InterProcessMutex, a semaphore":  {curator: "mutex", first: "enter", ours: acquire, late: "try", answers: "true"},
-	"LeaderLatch":                     {curator: "latch", first: "enter", ours: campaign, late: "try", answers: "true"},
-	"LeaderLatch, a lock":             {curator: "latch", first: "enter", ours: tryLock, late: "try", answers: "true"},
-	"DistributedBarrier, a wait":      {curator: "barrier", first: "close", ours: waitAtGate, late: "try", answers: "true"},
+	"InterProcessSemaphoreMutex":      {curator: "semaphore-mutex", first: "enter", ours: tryLock, late: "try long", answers: "true"},
+	"InterProcessSemaphoreV2":         {curator: "semaphore", argument: "1", first: "enter", ours: acquire, late: "try long", answers: "true"},
+	"InterProcessSemaphoreV2, a lock": {curator: "semaphore", argument: "1", first: "enter", ours: tryLock, late: "try long", answers: "true"},
+	"InterProcessMutex, a semaphore":  {curator: "mutex", first: "enter", ours: acquire, late: "try long", answers: "true"},
+	"LeaderLatch":                     {curator: "latch", first: "enter", ours: campaign, late: "try long", answers: "true"},
+	"LeaderLatch, a lock":             {curator: "latch", first: "enter", ours: tryLock, late: "try long", answers: "true"},
+	"DistributedBarrier, a wait":      {curator: "barrier", first: "close", ours: waitAtGate, late: "try long", answers: "true"},
 	"DistributedBarrier":              {curator: "barrier", first: "close", ours: closeGate, late: "try", answers: "false"},
-	"DistributedDoubleBarrier":        {curator: "double-barrier", argument: "2", first: "try", ours: enterBarrier, late: "try", answers: "true", refusal: "the data of the node are not those of a zkbarrier.DoubleBarrier"},
+	"DistributedDoubleBarrier":        {curator: "double-barrier", argument: "2", first: "try", ours: enterBarrier, late: "try long", answers: "true", refusal: "the data of the node are not those of a zkbarrier.DoubleBarrier"},
 	"SharedCount":                     {curator: "shared-count", first: "enter;write 11", ours: add, late: "enter", answers: "NullPointerException"},
 	"DistributedAtomicInteger":        {curator: "atomic-integer", first: "add", ours: add, late: "read;add", answers: "0;1"},
 	"DistributedAtomicLong":           {curator: "atomic-long", first: "add", ours: add, late: "read;add", answers: "0;1"},

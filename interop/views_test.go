@@ -182,7 +182,7 @@ func TestANodeIsKeptByOneHalfAfterTheOther(t *testing.T) {
 	// Curator takes the node for its own and writes its data; ours writes them again.
 	second := startHalf(t, on).open("persistent-node", "/kept", "java2")
 	second.ask("enter")
-	require.Equal(t, "true", second.ask("try"))
+	require.Equal(t, "true", second.ask("try", "long"))
 	awaitEqual(t, "ours: go", content)
 	require.NoError(t, kept.Close())
 	awaitEqual(t, "theirs: java2", content)

@@ -27,6 +27,11 @@ public final class Half {
     /** How long a step waits that may well not succeed, in milliseconds. */
     static final int MOMENT = 500;
 
+    /** How long a "try" waits, in milliseconds: "try long" is for one that ought to succeed, however busy the machine is. */
+    static long limit(String argument) {
+        return argument.equals("long") ? PATIENCE * 1000L : MOMENT;
+    }
+
     /** A recipe in use. */
     interface Recipe {
         String use(String verb, String argument) throws Exception;

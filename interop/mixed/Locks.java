@@ -41,7 +41,7 @@ final class Locks {
                     }
                     return "";
                 case "try":
-                    return "" + lock.acquire(Half.MOMENT, TimeUnit.MILLISECONDS);
+                    return "" + lock.acquire(Half.limit(argument), TimeUnit.MILLISECONDS);
                 case "leave":
                     lock.release();
                     return "";
@@ -83,7 +83,7 @@ final class Locks {
                     held[0] = semaphore.acquire();
                     return "";
                 case "try":
-                    held[0] = semaphore.acquire(Half.MOMENT, TimeUnit.MILLISECONDS);
+                    held[0] = semaphore.acquire(Half.limit(argument), TimeUnit.MILLISECONDS);
                     return "" + (held[0] != null);
                 case "leave":
                     semaphore.returnLease(held[0]);
@@ -146,7 +146,7 @@ final class Locks {
                     return "";
                 case "try":
                     latch.start();
-                    return "" + latch.await(Half.MOMENT, TimeUnit.MILLISECONDS);
+                    return "" + latch.await(Half.limit(words), TimeUnit.MILLISECONDS);
                 case "leave":
                     latch.close();
                     return "";

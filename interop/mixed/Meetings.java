@@ -25,7 +25,7 @@ final class Meetings {
                     barrier.removeBarrier();
                     return "";
                 case "try":
-                    return "" + barrier.waitOnBarrier(Half.MOMENT, TimeUnit.MILLISECONDS);
+                    return "" + barrier.waitOnBarrier(Half.limit(words), TimeUnit.MILLISECONDS);
                 default:
                     throw Half.unknown(verb);
             }
@@ -37,7 +37,7 @@ final class Meetings {
         return (verb, words) -> {
             switch (verb) {
                 case "try":
-                    return "" + barrier.enter(Half.MOMENT, TimeUnit.MILLISECONDS);
+                    return "" + barrier.enter(Half.limit(words), TimeUnit.MILLISECONDS);
                 case "leave":
                     return "" + barrier.leave(Half.MOMENT, TimeUnit.MILLISECONDS);
                 default:

@@ -109,7 +109,7 @@ final class Nodes {
                     node.start();
                     return "";
                 case "try":
-                    return "" + node.waitForInitialCreate(Half.MOMENT, TimeUnit.MILLISECONDS);
+                    return "" + node.waitForInitialCreate(Half.limit(words), TimeUnit.MILLISECONDS);
                 case "leave":
                     node.close();
                     return "";
