@@ -48,8 +48,9 @@ type Cluster struct {
 	all   []*Process
 }
 
-// Timeout is the session timeout of the processes: what died is noticed after that time.
-const Timeout = 2 * time.Second
+// Timeout is the session timeout of the processes: what died is noticed after that time. It is long enough for a busy
+// machine, which may let a process stand still for a second.
+const Timeout = 5 * time.Second
 
 func worker(ctx context.Context, work func(context.Context, *zksync.Session, string) error, name string) error {
 	s, err := zksync.Connect(ctx, os.Getenv(servers), zksync.WithName(name), zksync.WithTimeout(Timeout))
