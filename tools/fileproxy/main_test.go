@@ -17,7 +17,8 @@ func TestTheCommandInstallsAndTheLocksRequireLittle(t *testing.T) {
 		}
 	}
 	cached := output(t, nil, "", "env", "GOMODCACHE")
-	env := append(os.Environ(), "GOWORK=off", "GOFLAGS=-modcacherw", "GOBIN="+home, "GOMODCACHE="+cache, "GONOSUMDB=github.com/go-menagerie",
+	// With other flags the standard library would be compiled once more.
+	env := append(os.Environ(), "GOWORK=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -modcacherw", "GOBIN="+home, "GOMODCACHE="+cache, "GONOSUMDB=github.com/go-menagerie",
 		"GOPROXY=file://"+proxy+",file://"+filepath.Join(cached, "cache", "download")+","+output(t, nil, "", "env", "GOPROXY"))
 	const root = "github.com/go-menagerie/menagerie"
 	output(t, env, home, "install", root+"/cmd/menagerie@v0.0.0")
