@@ -43,23 +43,18 @@ func TestMain(m *testing.M) {
 // chattersEnv makes the tests' own program a holder that starts commands and writes all the while.
 const chattersEnv = "MENAGERIE_TEST_CHATTERS"
 
-// chatter returns an exit code. The commands tell whether they have the signals of a program that ignores none.
+// chatter returns an exit code: 0 if all commands ran, none of them ignored SIGTTOU, and all writes succeeded.
 func chatter() (code int) {
 	const ignoresTTOU = `grep -q "^SigIgn:.*[2367abef].....$" /proc/$$/status` // signal n has bit n-1
-	said := make(chan error, 1)
-	say := func() (err error) {
-		child.FromBackground(func() { _, err = fmt.Fprint(os.Stderr, ".") })
-		return err
-	}
 	ctx, enough := context.WithCancel(context.Background())
 	defer enough()
+	written := make(chan error, 1)
 	go func() {
-		for {
-			if err := say(); err != nil || ctx.Err() != nil {
-				said <- err
-				return
-			}
+		var err error
+		for err == nil && ctx.Err() == nil {
+			child.FromBackground(func() { _, err = fmt.Fprint(os.Stderr, ".") })
 		}
+		written <- err
 	}()
 	for range 10 {
 		c, err := child.Start("/bin/sh", []string{"sh", "-c", ignoresTTOU}, os.Environ(), func() bool { return true })
@@ -72,7 +67,7 @@ func chatter() (code int) {
 		}
 	}
 	enough()
-	if err := <-said; err != nil {
+	if err := <-written; err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 3
 	}

@@ -33,7 +33,7 @@ func newMessages(out io.Writer) *messages {
 				close(l.written)
 				continue
 			}
-			child.FromBackground(func() { _, _ = out.Write(l.text) }) // if it fails, nobody could be told
+			child.FromBackground(func() { _, _ = out.Write(l.text) }) // an error can be reported nowhere
 		}
 	}()
 	return m

@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FromBackground calls f, which may write to the terminal and move its foreground although this process is in the
-// background: with "stty tostop" a write stops the whole process group, the command's start included, and a move always
-// does. The kernel makes an exception for a thread that blocks SIGTTOU. Only f's thread does that, so commands have the
-// signal as this process inherited it, at whatever time they are started.
+// FromBackground calls f, which may write to the terminal and move its foreground while this process is in the
+// background. Without it, each move, and with "stty tostop" each write, sends SIGTTOU to the process group, which stops
+// it, even a command that is just being started. The kernel lets a thread pass that blocks the signal. Only f's thread
+// blocks it, so commands inherit the signal as this process did, whenever they start.
 func FromBackground(f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
