@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -62,6 +63,7 @@ func chatter() (code int) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
+		_ = syscall.Kill(os.Getpid(), syscall.SIGTTOU) // as when another process of the group writes
 		if c.ExitCode() != 1 {
 			code = 2
 		}

@@ -8,8 +8,7 @@ import (
 
 // FromBackground calls f, which may write to the terminal and move its foreground while this process is in the
 // background. Without it, each move, and with "stty tostop" each write, sends SIGTTOU to the process group, which stops
-// it, even a command that is just being started. The kernel lets a thread pass that blocks the signal. Only f's thread
-// blocks it, so commands inherit the signal as this process did, whenever they start.
+// it, even a command that is just being started. The kernel lets a thread pass that blocks the signal.
 func FromBackground(f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"time"
 )
 
@@ -78,14 +79,17 @@ func StartWith(stdin *os.File, program string, argv, env []string, mayContinue f
 		tty:  controllingTerminal(),
 		done: make(chan struct{}),
 	}
-	configure(c.cmd, c.tty)
 	started := make(chan error, 1)
 	go func() {
 		// Linux ties the parent-death signal to the thread that forked, not to the process.
 		// So this goroutine keeps its thread until the command has ended; as it never
 		// unlocks it, the thread ends with it.
 		runtime.LockOSThread()
+		starting.Lock()
+		configure(c.cmd, c.tty)
 		err := c.cmd.Start()
+		ignoreOthersWrites()
+		starting.Unlock()
 		if err != nil && tookForeground(c.cmd) {
 			c.tty.reclaim() // the child took it before it failed
 		}
@@ -103,6 +107,9 @@ func StartWith(stdin *os.File, program string, argv, env []string, mayContinue f
 	go c.watchStops(mayContinue)
 	return c, nil
 }
+
+// starting is held while this process does not ignore SIGTTOU: the end of another start would have it ignored too early.
+var starting sync.Mutex
 
 func startError(program string, err error) error {
 	reason := errors.Unwrap(err)

@@ -5,6 +5,7 @@ package child
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"syscall"
 )
 
@@ -12,7 +13,13 @@ func configure(cmd *exec.Cmd, tty *terminal) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(cmd.SysProcAttr)
 	tty.giveAtStart(cmd.SysProcAttr)
+	// A signal that is listened to has its usual action in the command. One that is ignored would be ignored there, too.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGTTOU)
 }
+
+// ignoreOthersWrites keeps this process running when another process of its group writes to a terminal with "stty tostop"
+// while the command has the foreground: the kernel then stops the whole group.
+func ignoreOthersWrites() { signal.Ignore(syscall.SIGTTOU) }
 
 func tookForeground(cmd *exec.Cmd) bool { return cmd.SysProcAttr.Foreground }
 
