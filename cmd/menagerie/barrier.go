@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/child"
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
 	"github.com/go-menagerie/menagerie/zkbarrier"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -154,7 +155,7 @@ func meet(ctx context.Context, b *zkbarrier.Barrier) (index int, err error) {
 func quitter(err error) string {
 	var why *zkbarrier.BrokenError
 	if errors.As(err, &why) && len(why.By) > 0 {
-		return "another process, " + rowsOf(why.By)[0].who() + ","
+		return "another process, " + rowsOf(why.By)[0].Who() + ","
 	}
 	return "another process"
 }
@@ -168,9 +169,9 @@ func remaining(err error) string {
 	return fmt.Sprintf("; %d of %d had arrived", why.Count, why.Parties) + names(rowsOf(why.Arrived), why.Count)
 }
 
-func rowsOf(owners []zksync.Owner) (rows []contenderRow) {
+func rowsOf(owners []zksync.Owner) (rows []tree.Row) {
 	for _, o := range owners {
-		rows = append(rows, contenderRow{Owner: ownerRow(o)})
+		rows = append(rows, tree.Row{Owner: tree.Owner(o)})
 	}
 	return rows
 }

@@ -10,8 +10,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/go-menagerie/menagerie/bench/terminal"
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
+
+// lsOptions is the command line of ls.
+type lsOptions struct {
+	path                         string
+	asJSON, long, recurse, watch bool
+}
+
+// redraw is the shortest time between two frames of --watch.
+const redraw = 100 * time.Millisecond
 
 func (a *app) lsCommand() *cobra.Command {
 	var o lsOptions
@@ -77,9 +87,9 @@ func (a *app) list(cmd *cobra.Command, o lsOptions) error {
 	go untilSilent(waits, a.connectTimeout.value(), &looked, func() { cancel(errUnreachable) })
 	var last []byte
 	first := true
-	err = follow(bounded, s, redraw, o.watch, func(ctx context.Context, l *look) error {
+	err = tree.Follow(bounded, s, redraw, o.watch, func(ctx context.Context, l *tree.Look) error {
 		looked.Store(l.Epoch)
-		v, err := l.view(ctx, o)
+		v, err := l.View(ctx, o.path, o.recurse, !o.long && !o.asJSON)
 		if err != nil {
 			return err
 		}
@@ -124,21 +134,21 @@ func untilSilent(ctx context.Context, limit time.Duration, looked *atomic.Pointe
 }
 
 // show prints a view. Its error is that of ls if the path does not exist.
-func (a *app) show(w *bytes.Buffer, v *view, o lsOptions) error {
+func (a *app) show(w *bytes.Buffer, v *tree.View, o lsOptions) error {
 	if o.asJSON {
 		if err := printView(w, v, o); err != nil {
 			return err
 		}
-	} else if v.target != nil {
+	} else if v.Target != nil {
 		writeView(w, v, o, time.Now())
 	}
 	switch {
-	case v.target != nil && v.target.State == "denied":
-		return failure("%s %s", shorten(o.path), denied)
-	case v.target != nil:
+	case v.Target != nil && v.Target.State == "denied":
+		return failure("%s %s", shorten(o.path), tree.Denied)
+	case v.Target != nil:
 		return nil
-	case v.chroot != "":
-		return exitWith(exitNoSuchPath, "%s does not exist, and neither does the chroot %s", shorten(o.path), shorten(v.chroot))
+	case v.Chroot != "":
+		return exitWith(exitNoSuchPath, "%s does not exist, and neither does the chroot %s", shorten(o.path), shorten(v.Chroot))
 	}
 	return exitWith(exitNoSuchPath, "%s does not exist", shorten(o.path))
 }

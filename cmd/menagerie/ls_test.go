@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
@@ -65,7 +66,7 @@ func TestHolderAndWaitersAreListedInOrder(t *testing.T) {
 		require.Equal(t, rows[0].Position+i, r.Position)
 		require.EqualValues(t, "lock", r.Kind)
 		require.EqualValues(t, who.state, r.State)
-		require.Equal(t, ownerRow{Host: host, PID: who.p.cmd.Process.Pid, Name: who.name}, r.Owner)
+		require.Equal(t, tree.Owner{Host: host, PID: who.p.cmd.Process.Pid, Name: who.name}, r.Owner)
 		since, err := time.Parse(time.RFC3339, r.Since)
 		require.NoError(t, err)
 		require.WithinDuration(t, time.Now(), since, patience)

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
 	"os"
 	"testing"
 
@@ -55,9 +56,9 @@ func (s *server) says(t *testing.T, path string, texts ...string) {
 }
 
 // listed is what ls --json says of path in its directory.
-func (s *server) listed(t *testing.T, dir, path string) object {
+func (s *server) listed(t *testing.T, dir, path string) tree.Object {
 	t.Helper()
-	var all []object
+	var all []tree.Object
 	require.NoError(t, json.Unmarshal([]byte(s.ls(t, "--json", dir)), &all))
 	for _, o := range all {
 		if o.Path == path {
@@ -65,7 +66,7 @@ func (s *server) listed(t *testing.T, dir, path string) object {
 		}
 	}
 	require.Fail(t, "not listed", "%s in %v", path, all)
-	return object{}
+	return tree.Object{}
 }
 
 // background runs f in the background until the test ends.
@@ -268,7 +269,7 @@ func (r *shown) directory(t *testing.T) {
 	require.Equal(t, r.ls(t, "/"), r.ls(t))
 	require.Regexp(t, `(?m)^/r +directory +\d+ nodes below$`, r.ls(t))
 	require.Regexp(t, `(?m)^/r/flight/key +flight key +run by`, r.ls(t, "-r"))
-	var everything []object
+	var everything []tree.Object
 	require.NoError(t, json.Unmarshal([]byte(r.ls(t, "-r", "--json", "/r")), &everything))
 	require.Equal(t, "/r", everything[0].Path)
 	require.Greater(t, len(everything), 15)

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
 	"github.com/go-menagerie/menagerie/internal/wording"
 )
 
@@ -18,8 +19,8 @@ const free = "nobody holds or waits"
 const maxColumns = 100
 
 // writeView prints a view for people.
-func writeView(w *bytes.Buffer, v *view, o lsOptions, now time.Time) {
-	t := v.target
+func writeView(w *bytes.Buffer, v *tree.View, o lsOptions, now time.Time) {
+	t := v.Target
 	switch {
 	case t.Kind == "empty":
 		writeLine(w, o.long, "nobody holds or waits for "+t.Path+"; "+t.Detail)
@@ -27,49 +28,49 @@ func writeView(w *bytes.Buffer, v *view, o lsOptions, now time.Time) {
 		writeLine(w, o.long, free+" for "+t.Path+"; "+t.Detail)
 	case t.Kind == "lock" && len(t.Entries) == 0:
 		writeLine(w, o.long, free+" for "+t.Path)
-	case t.State == "directory" && len(v.below) > 0 && !o.recurse:
+	case t.State == "directory" && len(v.Below) > 0 && !o.recurse:
 	case t.Kind == "lock" || t.Kind == "rwlock": // the rows say it all
 	default:
 		writeLine(w, o.long, headline(t))
 	}
 	writeEntries(w, t, o.long, now)
-	if len(v.below) == 0 {
+	if len(v.Below) == 0 {
 		return
 	}
 	if t.State != "directory" {
 		fmt.Fprintf(w, "also below it:\n")
 	}
 	if o.long {
-		for _, b := range v.below {
+		for _, b := range v.Below {
 			writeLine(w, true, headline(b))
 			writeEntries(w, b, true, now)
 		}
 		return
 	}
 	rows := [][]string{{"PATH", "KIND", "STATE"}}
-	for _, b := range v.below {
+	for _, b := range v.Below {
 		rows = append(rows, []string{b.Path, b.Kind, b.Detail})
 	}
 	writeTable(w, rows, maxColumns, flexible{0, 40, cutMiddle}, flexible{2, narrowest, cut})
 }
 
 // printView prints the view for programs.
-func printView(w *bytes.Buffer, v *view, o lsOptions) error {
+func printView(w *bytes.Buffer, v *tree.View, o lsOptions) error {
 	var all any
 	switch {
-	case v.target == nil:
-		all = []object{}
-	case v.target.queue && !o.recurse:
-		all = v.target.Entries
-	case v.target.State == "directory" && !o.recurse:
-		all = append([]*object{}, v.below...)
+	case v.Target == nil:
+		all = []tree.Object{}
+	case v.Target.Queue && !o.recurse:
+		all = v.Target.Entries
+	case v.Target.State == "directory" && !o.recurse:
+		all = append([]*tree.Object{}, v.Below...)
 	default:
-		all = append([]*object{v.target}, v.below...)
+		all = append([]*tree.Object{v.Target}, v.Below...)
 	}
 	return writeJSON(w, all, !o.watch)
 }
 
-func headline(o *object) string { return o.Path + ": " + o.Kind + ", " + o.Detail }
+func headline(o *tree.Object) string { return o.Path + ": " + o.Kind + ", " + o.Detail }
 
 func writeLine(w *bytes.Buffer, long bool, line string) {
 	if !long {
@@ -79,25 +80,25 @@ func writeLine(w *bytes.Buffer, long bool, line string) {
 }
 
 // writeEntries prints the entries, in the columns that are not empty.
-func writeEntries(w *bytes.Buffer, o *object, long bool, now time.Time) {
+func writeEntries(w *bytes.Buffer, o *tree.Object, long bool, now time.Time) {
 	if len(o.Entries) == 0 {
 		return
 	}
 	columns := []struct {
 		name string
 		show bool
-		cell func(contenderRow) string
+		cell func(tree.Row) string
 	}{
-		{"POS", true, func(r contenderRow) string { return strconv.Itoa(r.Position) }},
-		{"KIND", true, func(r contenderRow) string { return string(r.Kind) }},
-		{"STATE", true, func(r contenderRow) string { return string(r.State) }},
-		{"PERMITS", some(o, func(r contenderRow) bool { return r.Permits > 0 }), func(r contenderRow) string { return strconv.FormatInt(r.Permits, 10) }},
-		{"ID", some(o, func(r contenderRow) bool { return r.ID != "" }), func(r contenderRow) string { return r.ID }},
-		{"OWNER", true, func(r contenderRow) string { return r.Owner.String() }},
-		{"SINCE", true, func(r contenderRow) string { return age(r.since(), now, long) }},
-		{"SESSION", long, func(r contenderRow) string { return dash(r.Session) }},
-		{"TOKEN", some(o, func(r contenderRow) bool { return r.Token != "" }), func(r contenderRow) string { return dash(r.Token) }},
-		{"NODE", long, func(r contenderRow) string { return r.Node }},
+		{"POS", true, func(r tree.Row) string { return strconv.Itoa(r.Position) }},
+		{"KIND", true, func(r tree.Row) string { return string(r.Kind) }},
+		{"STATE", true, func(r tree.Row) string { return string(r.State) }},
+		{"PERMITS", some(o, func(r tree.Row) bool { return r.Permits > 0 }), func(r tree.Row) string { return strconv.FormatInt(r.Permits, 10) }},
+		{"ID", some(o, func(r tree.Row) bool { return r.ID != "" }), func(r tree.Row) string { return r.ID }},
+		{"OWNER", true, func(r tree.Row) string { return r.Owner.String() }},
+		{"SINCE", true, func(r tree.Row) string { return age(r.Time(), now, long) }},
+		{"SESSION", long, func(r tree.Row) string { return tree.Dash(r.Session) }},
+		{"TOKEN", some(o, func(r tree.Row) bool { return r.Token != "" }), func(r tree.Row) string { return tree.Dash(r.Token) }},
+		{"NODE", long, func(r tree.Row) string { return r.Node }},
 	}
 	rows := make([][]string, 1+len(o.Entries))
 	owner, id := -1, -1
@@ -123,7 +124,7 @@ func writeEntries(w *bytes.Buffer, o *object, long bool, now time.Time) {
 	writeTable(w, rows, limit, flexible{id, narrowest, cut}, flexible{owner, narrowest, cut})
 }
 
-func some(o *object, f func(contenderRow) bool) bool {
+func some(o *tree.Object, f func(tree.Row) bool) bool {
 	for _, r := range o.Entries {
 		if f(r) {
 			return true

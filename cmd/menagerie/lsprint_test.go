@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
 	"github.com/go-menagerie/menagerie/zkelection"
 	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -42,7 +43,7 @@ func TestALongPathLeavesRoomForTheStateAndALongIDForTheOwner(t *testing.T) {
 	t.Parallel()
 	var w bytes.Buffer
 	state := "held by web-3 pid 4711 for 12s"
-	writeView(&w, &view{target: &object{Path: "/", Kind: "directory", State: "directory"}, below: []*object{
+	writeView(&w, &tree.View{Target: &tree.Object{Path: "/", Kind: "directory", State: "directory"}, Below: []*tree.Object{
 		{Path: "/short", Kind: "lock", Detail: state},
 		{Path: "/" + strings.Repeat("directory/", 12) + "the-lock", Kind: "lock", Detail: state},
 		{Path: "/long", Kind: "lock", Detail: state + strings.Repeat(" and so on", 9)},
@@ -54,6 +55,6 @@ func TestALongPathLeavesRoomForTheStateAndALongIDForTheOwner(t *testing.T) {
 	require.Len(t, lines[3], maxColumns)
 
 	w.Reset()
-	writeEntries(&w, &object{Entries: []contenderRow{{Kind: "lock", State: "held", ID: strings.Repeat("i", 90), Owner: ownerRow{"web-3", 4711, "invoices"}}}}, false, time.Now())
+	writeEntries(&w, &tree.Object{Entries: []tree.Row{{Kind: "lock", State: "held", ID: strings.Repeat("i", 90), Owner: tree.Owner{Host: "web-3", PID: 4711, Name: "invoices"}}}}, false, time.Now())
 	require.Contains(t, w.String(), "iii...  invoices@web-3:4711  ")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
 	"github.com/go-menagerie/menagerie/zkatomic"
 	"github.com/go-menagerie/menagerie/zklatch"
 	"github.com/go-menagerie/menagerie/zkmap"
@@ -72,8 +73,8 @@ func TestNobodyLooksAgainBeforeSomethingHasChanged(t *testing.T) {
 		looks := make(chan string, 100)
 		done := make(chan error, 1)
 		go func() {
-			done <- follow(ctx, watcher, time.Second, true, func(ctx context.Context, l *look) error {
-				o, err := l.object(ctx, "/a")
+			done <- tree.Follow(ctx, watcher, time.Second, true, func(ctx context.Context, l *tree.Look) error {
+				o, err := l.Object(ctx, "/a")
 				if err == nil {
 					looks <- o.State
 				}
@@ -136,8 +137,8 @@ func TestChangesBelowThePathAreSeen(t *testing.T) {
 			following, cancel := context.WithCancel(ctx)
 			details, done := make(chan string, 9), make(chan error, 1)
 			go func() {
-				done <- follow(following, watcher, time.Second, true, func(ctx context.Context, l *look) error {
-					o, err := l.object(ctx, path)
+				done <- tree.Follow(following, watcher, time.Second, true, func(ctx context.Context, l *tree.Look) error {
+					o, err := l.Object(ctx, path)
 					if err == nil {
 						details <- o.Detail
 					}

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/child"
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
 	"github.com/go-menagerie/menagerie/internal/testing/loopback"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -273,11 +274,11 @@ func holder(t *testing.T, s *server, path string, flags ...string) *program {
 }
 
 // contenders is what ls --json prints.
-func contenders(t *testing.T, servers, path string) []contenderRow {
+func contenders(t *testing.T, servers, path string) []tree.Row {
 	t.Helper()
 	p := run(t, "ls", path, "--json", "--servers", servers)
 	p.succeeded()
-	var rows []contenderRow
+	var rows []tree.Row
 	require.NoError(t, json.Unmarshal([]byte(p.stdout.String()), &rows))
 	return rows
 }

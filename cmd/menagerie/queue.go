@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/child"
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/zkqueue"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -274,8 +275,8 @@ func (a *app) queueThere(w *vigil, o queueOptions) error {
 
 // refuseOther refuses a path where something else than a queue is.
 func refuseOther(w *vigil, path string) error {
-	return looking(w.ctx, w.s, func(ctx context.Context, l *look) error {
-		n, err := l.node(ctx, path)
+	return tree.Looking(w.ctx, w.s, func(ctx context.Context, l *tree.Look) error {
+		n, err := l.At(ctx, path)
 		if n == nil || err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/spf13/cobra"
 
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
 	"github.com/go-menagerie/menagerie/internal/layout"
 	reads "github.com/go-menagerie/menagerie/internal/look"
 	"github.com/go-menagerie/menagerie/internal/node"
@@ -43,16 +44,16 @@ Exit codes:
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o := lockOptions{path: args[0], try: true, patience: a.patience(cmd, 0)}
 		return a.waiting(cmd.Context(), o, "reset", func(w *vigil) error {
-			return looking(w.ctx, w.s, func(ctx context.Context, l *look) error { return l.reset(ctx, o.path) })
+			return tree.Looking(w.ctx, w.s, func(ctx context.Context, l *tree.Look) error { return reset(ctx, l, o.path) })
 		})
 	}
 	return cmd
 }
 
 // reset removes what is at a path. If that changes meanwhile, it looks again.
-func (l *look) reset(ctx context.Context, path string) error {
+func reset(ctx context.Context, l *tree.Look, path string) error {
 	for tried := false; ; tried = true {
-		n, err := l.node(ctx, path)
+		n, err := l.At(ctx, path)
 		switch {
 		case err != nil:
 			return err
@@ -65,7 +66,7 @@ func (l *look) reset(ctx context.Context, path string) error {
 		if kind == "" {
 			return exitWith(exitRefused, "refused: %s is no barrier, latch, phaser or semaphore", path)
 		}
-		ops, err := l.removal(ctx, n, func(child string) bool { return layout.IsPart(kind, child) })
+		ops, err := removal(ctx, l, n, func(child string) bool { return layout.IsPart(kind, child) })
 		if err != nil {
 			return err
 		}
@@ -96,7 +97,7 @@ func isOfParty(name string) bool { return strings.HasPrefix(name, "_c_") }
 
 // removal are the operations that delete n and all below it. It refuses if a process takes part. The servers refuse
 // them if one comes before they are applied: its node is in one of the directories.
-func (l *look) removal(ctx context.Context, n *reads.Node, part func(string) bool) (ops []any, err error) {
+func removal(ctx context.Context, l *tree.Look, n *reads.Node, part func(string) bool) (ops []any, err error) {
 	err = l.Each(ctx, n, n.Children, func(c *reads.Node) error {
 		switch {
 		case c.Stat.EphemeralOwner != 0:
@@ -105,7 +106,7 @@ func (l *look) removal(ctx context.Context, n *reads.Node, part func(string) boo
 		case !part(c.Name()):
 			return exitWith(exitRefused, "refused: %s is no part of it; remove that first", c.Path)
 		}
-		below, err := l.removal(ctx, c, isOfParty)
+		below, err := removal(ctx, l, c, isOfParty)
 		ops = append(ops, below...)
 		return err
 	})

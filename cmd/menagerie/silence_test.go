@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -33,21 +34,21 @@ func TestALookLastsAsLongAsAnswersCome(t *testing.T) {
 
 		slow := srv.Delay(s.ID(), 0, time.Second)
 		begin := time.Now()
-		v := new(view)
-		look := func(ctx context.Context, l *look) (err error) {
+		v := new(tree.View)
+		look := func(ctx context.Context, l *tree.Look) (err error) {
 			looked.Store(l.Epoch)
-			v, err = l.view(ctx, lsOptions{path: "/", recurse: true})
+			v, err = l.View(ctx, "/", true, true)
 			return err
 		}
-		require.NoError(t, follow(ctx, s, 0, false, look))
+		require.NoError(t, tree.Follow(ctx, s, 0, false, look))
 		require.Greater(t, time.Since(begin), 3*limit)
-		require.Len(t, v.below, 101)
+		require.Len(t, v.Below, 101)
 		slow()
 
 		thaw := srv.Freeze()
 		defer thaw()
 		begin = time.Now()
-		require.ErrorIs(t, follow(ctx, s, 0, false, look), context.Canceled)
+		require.ErrorIs(t, tree.Follow(ctx, s, 0, false, look), context.Canceled)
 		require.InDelta(t, limit, (<-silent).Sub(begin), float64(time.Second), "counted from the last answer")
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
 	"path"
 	"regexp"
 	"strings"
@@ -128,11 +129,11 @@ func TestLsPrintsTheStateOfEveryType(t *testing.T) {
 			}
 			var st any
 			var err error
-			var o object
+			var o tree.Object
 			require.Eventually(t, func() bool {
 				st, err = c.stater(t.Context())
 				require.NoError(t, err)
-				o = object{}
+				o = tree.Object{}
 				require.NoError(t, json.Unmarshal([]byte(text(t, st)), &o))
 				return o.State == c.state && len(o.Entries) == c.entries && strings.Contains(o.Detail, c.detail)
 			}, patience, pause)

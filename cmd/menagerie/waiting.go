@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
 	"github.com/go-menagerie/menagerie/internal/wording"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -37,13 +38,13 @@ func whoHolds(s *zksync.Session, o lockOptions) (held <-chan string, forget func
 func heldNow(s *zksync.Session, path string, end time.Time) (text string) {
 	ctx, cancel := context.WithDeadline(context.Background(), end)
 	defer cancel()
-	_ = follow(ctx, s, 0, false, func(ctx context.Context, l *look) error { // if it fails, the text says less
+	_ = tree.Follow(ctx, s, 0, false, func(ctx context.Context, l *tree.Look) error { // if it fails, the text says less
 		l.Most = maxNames
-		o, err := l.object(ctx, path)
+		o, err := l.Object(ctx, path)
 		if o == nil || err != nil {
 			return err
 		}
-		if held := heldBy(o.in(zksync.Held), time.Now()); held != "" {
+		if held := tree.HeldBy(o.In(zksync.Held), time.Now()); held != "" {
 			text = ": " + held
 		} else if o.Total != nil && (o.State == "waiting" || o.State == "closed") {
 			text = ": " + strings.TrimPrefix(o.Detail, "closed: ") + names(o.Entries, int(*o.Count))
@@ -62,9 +63,9 @@ func heldNow(s *zksync.Session, path string, end time.Time) (text string) {
 const maxNames = 16
 
 // names is ": web-3 pid 4711, web-4 pid 815 and 2 others", of count parties in all; "" if none is known.
-func names(rows []contenderRow, count int) (text string) {
+func names(rows []tree.Row, count int) (text string) {
 	for i, r := range rows {
-		text += []string{": ", ", "}[min(i, 1)] + r.who()
+		text += []string{": ", ", "}[min(i, 1)] + r.Who()
 	}
 	if n := count - len(rows); n > 0 && len(rows) > 0 {
 		text += " and " + wording.Plural(int64(n), "other")
@@ -76,7 +77,7 @@ func names(rows []contenderRow, count int) (text string) {
 func answered(s *zksync.Session, limit time.Duration) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	return looking(ctx, s, func(ctx context.Context, l *look) error {
+	return tree.Looking(ctx, s, func(ctx context.Context, l *tree.Look) error {
 		_, _, err := l.Epoch.Exists(ctx, "/")
 		return err
 	}) == nil
@@ -96,15 +97,15 @@ func (a *app) narrate(s *zksync.Session, path string) (end func()) {
 			return
 		}
 		var last string
-		_ = follow(ctx, s, narrateEvery, true, func(ctx context.Context, l *look) error { // only these lines depend on it
-			session := sessionText(s.ID())
-			o, err := l.ofWaiter(ctx, path, session)
+		_ = tree.Follow(ctx, s, narrateEvery, true, func(ctx context.Context, l *tree.Look) error { // only these lines depend on it
+			session := tree.SessionText(s.ID())
+			o, err := ofWaiter(ctx, l, path, session)
 			if o == nil || err != nil {
 				return err
 			}
-			if now := o.gist(session); now != last && o.awaited(session) {
+			if now := gist(o, session); now != last && awaited(o, session) {
 				last = now
-				fmt.Fprintf(a.stderr, "menagerie: waiting for %s: %s\n", path, o.standing(session))
+				fmt.Fprintf(a.stderr, "menagerie: waiting for %s: %s\n", path, standing(o, session))
 			}
 			return nil
 		})
@@ -115,18 +116,18 @@ func (a *app) narrate(s *zksync.Session, path string) (end func()) {
 // ofWaiter is object, and watches what concerns the session; changed is told. For a session that waits
 // in a queue it does not watch the whole queue, or all waiters would read it again after each release. It watches
 // the entry just ahead and the one halfway to the head. So at most three waiters are told when an entry goes.
-func (l *look) ofWaiter(ctx context.Context, path, session string) (*object, error) {
+func ofWaiter(ctx context.Context, l *tree.Look, path, session string) (*tree.Object, error) {
 	changed := l.Changed
 	l.Changed = nil
-	o, err := l.object(ctx, path)
+	o, err := l.Object(ctx, path)
 	l.Changed = changed
 	if err != nil {
 		return nil, err
 	}
-	if o == nil || o.line(session) == "" {
-		return l.object(ctx, path)
+	if o == nil || inLine(o, session) == "" {
+		return l.Object(ctx, path)
 	}
-	own := slices.IndexFunc(o.Entries, func(r contenderRow) bool { return r.State == zksync.Waiting && r.Session == session && r.Token != "" })
+	own := slices.IndexFunc(o.Entries, func(r tree.Row) bool { return r.State == zksync.Waiting && r.Session == session && r.Token != "" })
 	if own == 0 {
 		return o, nil // no entry is ahead
 	}
@@ -156,10 +157,10 @@ const (
 	narrateEvery = time.Second
 )
 
-// line is the position of a session among the waiters: "2nd in line"; "" if it does not wait for
+// inLine is the position of a session among the waiters: "2nd in line"; "" if it does not wait for
 // its turn.
-func (o *object) line(session string) string {
-	for i, r := range o.in(zksync.Waiting) {
+func inLine(o *tree.Object, session string) string {
+	for i, r := range o.In(zksync.Waiting) {
 		if r.Session == session && r.Token != "" {
 			return wording.InLine(i + 1)
 		}
@@ -168,30 +169,40 @@ func (o *object) line(session string) string {
 }
 
 // standing is the text for a waiter: its position, and what it waits for.
-func (o *object) standing(session string) string {
+func standing(o *tree.Object, session string) string {
 	text := o.Detail
-	if held := heldBy(o.in(zksync.Held), time.Now()); held != "" {
+	if held := tree.HeldBy(o.In(zksync.Held), time.Now()); held != "" {
 		text = held
 	}
-	if place := o.line(session); place != "" {
+	if place := inLine(o, session); place != "" {
 		return place + ", " + text
 	}
 	return text
 }
 
 // awaited reports whether the session waits: in a queue for its turn, elsewhere for the state to change.
-func (o *object) awaited(session string) bool {
-	return o.line(session) != "" || len(o.in(zksync.Held)) == 0 && o.State == "waiting" || o.Kind == "latch" && o.State == "closed"
+func awaited(o *tree.Object, session string) bool {
+	return inLine(o, session) != "" || len(o.In(zksync.Held)) == 0 && o.State == "waiting" || o.Kind == "latch" && o.State == "closed"
 }
 
 // gist is the part of standing that does not change with time alone.
-func (o *object) gist(session string) string {
-	gist := o.line(session) + o.State
+func gist(o *tree.Object, session string) string {
+	gist := inLine(o, session) + o.State
 	if o.Count != nil {
 		gist += fmt.Sprint(" ", *o.Count)
 	}
-	for _, r := range o.in(zksync.Held) {
+	for _, r := range o.In(zksync.Held) {
 		gist += " " + r.Node
 	}
 	return gist
+}
+
+// rest waits for d, and reports whether ctx lives.
+func rest(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

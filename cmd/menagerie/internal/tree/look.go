@@ -1,4 +1,5 @@
-package main
+// Package tree is what is at a path, and below it, for people: the State of each type, and plain nodes.
+package tree
 
 import (
 	"context"
@@ -11,34 +12,31 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// look is one look at a part of the tree. What is called with its context watches what it reads, too.
-type look struct {
-	s *zksync.Session
+// Look is one look at a part of the tree. What is called with its context watches what it reads, too.
+type Look struct {
+	Of *zksync.Session
 	reads.Look
 }
 
-// looking calls f with a look, and calls it again in the next session if the session is lost.
-func looking(ctx context.Context, s *zksync.Session, f func(context.Context, *look) error) error {
+// Looking calls f with a look, and calls it again in the next session if the session is lost.
+func Looking(ctx context.Context, s *zksync.Session, f func(context.Context, *Look) error) error {
 	inner := (*session.Session)(s)
 	access := session.NewAccess[session.Option]("zksync", inner, "/menagerie", nil) // the path does not matter here
 	return access.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
-		l := &look{s, reads.Look{Session: inner, Epoch: e, Frame: new(reads.Frame)}}
+		l := &Look{s, reads.Look{Session: inner, Epoch: e, Frame: new(reads.Frame)}}
 		return f(l.In(ctx), l)
 	})
 }
 
-// node reads a node and the names of its children; nil if there is none.
-func (l *look) node(ctx context.Context, p string) (*reads.Node, error) {
+// At reads a node and the names of its children; nil if there is none.
+func (l *Look) At(ctx context.Context, p string) (*reads.Node, error) {
 	return l.Node(ctx, l.Session.Full(p))
 }
 
-// redraw is the shortest time between two frames of --watch.
-const redraw = 100 * time.Millisecond
-
-// follow calls show with a look at the servers. It calls show again when something that show has read
+// Follow calls show with a look at the servers. It calls show again when something that show has read
 // changes, at most once every pause. If again is false, it calls show once.
-func follow(ctx context.Context, s *zksync.Session, pause time.Duration, again bool, show func(context.Context, *look) error) error {
-	return looking(ctx, s, func(ctx context.Context, l *look) error {
+func Follow(ctx context.Context, s *zksync.Session, pause time.Duration, again bool, show func(context.Context, *Look) error) error {
+	return Looking(ctx, s, func(ctx context.Context, l *Look) error {
 		for {
 			if again {
 				l.Changed = make(chan struct{}, 1)
@@ -69,14 +67,4 @@ func follow(ctx context.Context, s *zksync.Session, pause time.Duration, again b
 			}
 		}
 	})
-}
-
-// rest waits for d, and reports whether ctx lives.
-func rest(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

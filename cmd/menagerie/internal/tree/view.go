@@ -1,4 +1,4 @@
-package main
+package tree
 
 import (
 	"context"
@@ -7,41 +7,36 @@ import (
 	reads "github.com/go-menagerie/menagerie/internal/look"
 )
 
-// lsOptions is the command line of ls.
-type lsOptions struct {
-	path                         string
-	asJSON, long, recurse, watch bool
+// View is a path, and the objects below it.
+type View struct {
+	Target *Object // nil if the path does not exist
+	Below  []*Object
+	Chroot string // that does not exist either
 }
 
-// view is what ls has seen.
-type view struct {
-	target *object // nil if the path does not exist
-	below  []*object
-	chroot string // that does not exist either
-}
-
-// view reads what is to be shown.
-func (l *look) view(ctx context.Context, o lsOptions) (*view, error) {
+// View reads a path and its children, or with recurse all below it. With brief the objects below have no rows that must be
+// read for themselves.
+func (l *Look) View(ctx context.Context, path string, recurse, brief bool) (*View, error) {
 	l.Brief = false
-	n, err := l.node(ctx, o.path)
+	n, err := l.At(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	if n == nil {
-		return l.missing(ctx, o.path)
+		return l.missing(ctx, path)
 	}
-	v := new(view)
-	if v.target, err = l.describe(ctx, n); err != nil {
+	v := new(View)
+	if v.Target, err = l.Describe(ctx, n); err != nil {
 		return nil, err
 	}
-	l.Brief = !o.long && !o.asJSON
-	return v, l.descend(ctx, n, v.target, o.recurse, &v.below)
+	l.Brief = brief
+	return v, l.descend(ctx, n, v.Target, recurse, &v.Below)
 }
 
 // descend adds the children of n that are not part of it.
-func (l *look) descend(ctx context.Context, n *reads.Node, o *object, recurse bool, all *[]*object) error {
-	return l.Each(ctx, n, o.rest, func(c *reads.Node) error {
-		found, err := l.describe(ctx, c)
+func (l *Look) descend(ctx context.Context, n *reads.Node, o *Object, recurse bool, all *[]*Object) error {
+	return l.Each(ctx, n, o.Rest, func(c *reads.Node) error {
+		found, err := l.Describe(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -55,13 +50,13 @@ func (l *look) descend(ctx context.Context, n *reads.Node, o *object, recurse bo
 
 // missing is the view of a path that does not exist. With --watch it watches the nearest parent that exists:
 // the servers would keep a watch of a node that may never come.
-func (l *look) missing(ctx context.Context, at string) (*view, error) {
-	v := new(view)
+func (l *Look) missing(ctx context.Context, at string) (*View, error) {
+	v := new(View)
 	root := l.Session.Full("/")
 	if _, there, err := l.Epoch.Exists(ctx, root); err != nil {
 		return nil, err
 	} else if !there {
-		v.chroot = root
+		v.Chroot = root
 	}
 	for full := l.Session.Full(at); l.Changed != nil && full != "/"; {
 		full = path.Dir(full)

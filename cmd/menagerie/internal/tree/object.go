@@ -1,4 +1,4 @@
-package main
+package tree
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// object is what ls prints of one path: the State of a recipe, read from its JSON, or a plain node. Its names in JSON are part of the interface.
+// Object is what ls prints of one path: the State of a recipe, read from its JSON, or a plain node. Its names in JSON are part of the interface.
 // Fields of a State that it does not have are left out. Of a queue (also a semaphore, with its count) ls --json prints only the entries.
-type object struct {
+type Object struct {
 	Path   string `json:"path"`
 	Kind   string `json:"kind"`
 	State  string `json:"state"`  // a word for programs
@@ -23,14 +23,14 @@ type object struct {
 	Total *int64 `json:"total,omitempty"`
 	// The members in order: contenders of a queue, parties, members. They may be left out in the
 	// list of a directory.
-	Entries []contenderRow `json:"entries"`
+	Entries []Row `json:"entries"`
 
-	queue bool     // the entries are a queue, and ls --json prints them alone
-	rest  []string // children that are no part of it: something else
+	Queue bool     `json:"-"` // the entries are a queue, and ls --json prints them alone
+	Rest  []string `json:"-"` // children that are no part of it: something else
 }
 
-// in returns the entries in one state.
-func (o *object) in(state zksync.Standing) (rows []contenderRow) {
+// In returns the entries in one state.
+func (o *Object) In(state zksync.Standing) (rows []Row) {
 	for _, r := range o.Entries {
 		if r.State == state {
 			rows = append(rows, r)
@@ -39,12 +39,12 @@ func (o *object) in(state zksync.Standing) (rows []contenderRow) {
 	return rows
 }
 
-// contenderRow is one entry of ls --json: a zksync.Contender. Its names are part of the interface.
-type contenderRow struct {
+// Row is one entry of ls --json: a zksync.Contender. Its names are part of the interface.
+type Row struct {
 	Position int             `json:"position"`
 	Kind     zksync.Kind     `json:"kind"`
 	State    zksync.Standing `json:"state"`
-	Owner    ownerRow        `json:"owner"`
+	Owner    Owner           `json:"owner"`
 	Since    string          `json:"since"`
 	Session  string          `json:"session"`
 	Token    string          `json:"token"`
@@ -53,13 +53,14 @@ type contenderRow struct {
 	Permits  int64           `json:"permits,omitempty"` // of an entry of a semaphore
 }
 
-// since is the time of Since; zero if it is unknown.
-func (r contenderRow) since() time.Time {
+// Time is the time of Since; zero if it is unknown.
+func (r Row) Time() time.Time {
 	t, _ := time.Parse(time.RFC3339, r.Since)
 	return t
 }
 
-type ownerRow struct {
+// Owner is the owner of a row.
+type Owner struct {
 	Host string `json:"host"`
 	PID  int    `json:"pid"`
 	Name string `json:"name"`
@@ -67,7 +68,7 @@ type ownerRow struct {
 
 // String is the owner for people: its name, then its host and pid. zksync has removed from both
 // the characters that could move the cursor of a terminal.
-func (o ownerRow) String() string {
+func (o Owner) String() string {
 	var parts []string
 	if o.Name != "" {
 		parts = append(parts, o.Name)
@@ -75,37 +76,39 @@ func (o ownerRow) String() string {
 	if o.Host != "" || o.PID != 0 {
 		parts = append(parts, fmt.Sprintf("%s:%d", o.Host, o.PID))
 	}
-	return dash(strings.Join(parts, "@"))
+	return Dash(strings.Join(parts, "@"))
 }
 
-func dash(s string) string {
+// Dash stands for an empty text.
+func Dash(s string) string {
 	if s == "" {
 		return "-"
 	}
 	return s
 }
 
-// who is the owner in a sentence: "web-3 pid 4711".
-func (r contenderRow) who() string { return wording.Who(node.Owner(r.Owner), sessionID(r.Session)) }
+// Who is the owner in a sentence: "web-3 pid 4711".
+func (r Row) Who() string { return wording.Who(node.Owner(r.Owner), SessionID(r.Session)) }
 
-// heldBy names the first holder, and says how many others there are.
-func heldBy(holders []contenderRow, now time.Time) string {
+// HeldBy names the first holder, and says how many others there are.
+func HeldBy(holders []Row, now time.Time) string {
 	if len(holders) == 0 {
 		return ""
 	}
 	h := holders[0]
-	return wording.By("held", node.Owner(h.Owner), sessionID(h.Session), h.since(), now, len(holders)-1)
+	return wording.By("held", node.Owner(h.Owner), SessionID(h.Session), h.Time(), now, len(holders)-1)
 }
 
-func sessionText(id int64) string {
+// SessionText is the id of a session for people; "" for none.
+func SessionText(id int64) string {
 	if id == 0 {
 		return ""
 	}
 	return fmt.Sprintf("0x%x", uint64(id))
 }
 
-// sessionID is the reverse of sessionText.
-func sessionID(text string) int64 {
+// SessionID is the reverse of SessionText.
+func SessionID(text string) int64 {
 	id, _ := strconv.ParseUint(text, 0, 64) // "" is none
 	return int64(id)
 }

@@ -1,4 +1,4 @@
-package main
+package tree
 
 import (
 	"cmp"
@@ -87,8 +87,8 @@ func state(ctx context.Context, s *zksync.Session, kind, at string) (any, error)
 	return nil, zksync.ErrMisuse
 }
 
-// describe returns the kind and the state of n.
-func (l *look) describe(ctx context.Context, n *reads.Node) (*object, error) {
+// Describe returns the kind and the state of n.
+func (l *Look) Describe(ctx context.Context, n *reads.Node) (*Object, error) {
 	kind := layout.Guess(n.Data, n.Children)
 	o, err := l.of(ctx, n, kind)
 	if errors.Is(err, zksync.ErrMisuse) { // it only looked like that
@@ -96,33 +96,33 @@ func (l *look) describe(ctx context.Context, n *reads.Node) (*object, error) {
 		o, err = l.plain(ctx, n)
 	}
 	if errors.Is(err, zk.ErrNoAuth) { // of a part of it, so nothing is known
-		o, err = &object{Path: n.Path, Kind: cmp.Or(layout.Word(kind), "directory"), State: "denied", Detail: denied, Entries: []contenderRow{}}, nil
+		o, err = &Object{Path: n.Path, Kind: cmp.Or(layout.Word(kind), "directory"), State: "denied", Detail: Denied, Entries: []Row{}}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	o.queue = o.queue || slices.Contains([]string{layout.Mutex, layout.RWMutex, layout.Election, layout.Semaphore}, kind)
+	o.Queue = o.Queue || slices.Contains([]string{layout.Mutex, layout.RWMutex, layout.Election, layout.Semaphore}, kind)
 	for _, child := range n.Children {
 		if o.Kind != "system" && (!layout.IsPart(kind, child) || kind == layout.Once && o.State != "done") { // it may be a directory
-			o.rest = append(o.rest, child)
+			o.Rest = append(o.Rest, child)
 		}
 	}
 	return o, nil
 }
 
-// object describes what is at path; nil if there is no node.
-func (l *look) object(ctx context.Context, path string) (*object, error) {
-	n, err := l.node(ctx, path)
+// Object describes what is at path; nil if there is no node.
+func (l *Look) Object(ctx context.Context, path string) (*Object, error) {
+	n, err := l.At(ctx, path)
 	if n == nil || err != nil {
 		return nil, err
 	}
-	return l.describe(ctx, n)
+	return l.Describe(ctx, n)
 }
 
 // of is the object of a type, which is its State.
-func (l *look) of(ctx context.Context, n *reads.Node, kind string) (*object, error) {
+func (l *Look) of(ctx context.Context, n *reads.Node, kind string) (*Object, error) {
 	l.Known = n
-	st, err := state(ctx, l.s, kind, n.Path)
+	st, err := state(ctx, l.Of, kind, n.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -130,27 +130,27 @@ func (l *look) of(ctx context.Context, n *reads.Node, kind string) (*object, err
 	if err != nil {
 		return nil, err
 	}
-	o := new(object)
+	o := new(Object)
 	if err := json.Unmarshal(data, o); err != nil || o.Path == n.Path {
 		return o, err
 	}
 	return nil, zksync.ErrMisuse // the name of a long key does not show the key
 }
 
-// denied is the detail of a node that we may not read.
-const denied = "may not be read by us: see --auth"
+// Denied is the detail of a node that we may not read.
+const Denied = "may not be read by us: see --auth"
 
 // plain describes what is no recipe.
-func (l *look) plain(ctx context.Context, n *reads.Node) (*object, error) {
-	o := &object{Path: n.Path, Kind: "node", State: "node", Entries: []contenderRow{}}
+func (l *Look) plain(ctx context.Context, n *reads.Node) (*Object, error) {
+	o := &Object{Path: n.Path, Kind: "node", State: "node", Entries: []Row{}}
 	owner := n.Row("", "")
 	switch below := len(n.Children) > 0; {
 	case n.Path == "/zookeeper" || strings.HasPrefix(n.Path, "/zookeeper/"):
 		o.Kind, o.State, o.Detail = "system", "system", "the servers' own"
 	case n.Denied && below:
-		o.Kind, o.State, o.Detail = "directory", "denied", denied
+		o.Kind, o.State, o.Detail = "directory", "denied", Denied
 	case n.Denied:
-		o.State, o.Detail = "denied", denied
+		o.State, o.Detail = "denied", Denied
 	case below:
 		return l.directory(ctx, n, o)
 	case n.Stat.EphemeralOwner != 0:
@@ -163,7 +163,7 @@ func (l *look) plain(ctx context.Context, n *reads.Node) (*object, error) {
 		o.Detail = wording.Plural(int64(n.Size), "byte") + " of data, nothing below"
 	default:
 		// Unused locks, elections, open gates and others look the same: an empty directory.
-		o.Kind, o.State, o.queue = "empty", "empty", true
+		o.Kind, o.State, o.Queue = "empty", "empty", true
 		o.Detail = "empty: a free lock or election, an open gate, or anything else"
 	}
 	return o, nil
@@ -173,7 +173,7 @@ func (l *look) plain(ctx context.Context, n *reads.Node) (*object, error) {
 const maxKeys = 64
 
 // directory describes a directory, which is a flight if its children are keys.
-func (l *look) directory(ctx context.Context, n *reads.Node, o *object) (*object, error) {
+func (l *Look) directory(ctx context.Context, n *reads.Node, o *Object) (*Object, error) {
 	keys, unused := 0, 0
 	if len(n.Data) == 0 && len(n.Children) <= maxKeys {
 		err := l.Each(ctx, n, n.Children, func(c *reads.Node) error {
