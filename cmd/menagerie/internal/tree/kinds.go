@@ -102,6 +102,12 @@ func (l *Look) Describe(ctx context.Context, n *reads.Node) (*Object, error) {
 		return nil, err
 	}
 	o.Queue = o.Queue || slices.Contains([]string{layout.Mutex, layout.RWMutex, layout.Election, layout.Semaphore}, kind)
+	o.Changes = n.Stat.Cversion
+	if kind == layout.Semaphore {
+		if st, there, err := l.Epoch.Exists(ctx, l.Session.Full(n.Path)+"/queue"); err == nil && there {
+			o.Changes = st.Cversion
+		}
+	}
 	for _, child := range n.Children {
 		if o.Kind != "system" && (!layout.IsPart(kind, child) || kind == layout.Once && o.State != "done") { // it may be a directory
 			o.Rest = append(o.Rest, child)

@@ -25,8 +25,14 @@ type Object struct {
 	// list of a directory.
 	Entries []Row `json:"entries"`
 
-	Queue bool     `json:"-"` // the entries are a queue, and ls --json prints them alone
-	Rest  []string `json:"-"` // children that are no part of it: something else
+	Queue   bool     `json:"-"` // the entries are a queue, and ls --json prints them alone
+	Changes int32    `json:"-"` // of a queue: how often an entry has come or gone, modulo 1<<32
+	Rest    []string `json:"-"` // children that are no part of it: something else
+}
+
+// Plain reports whether it is no recipe.
+func (o *Object) Plain() bool {
+	return o.Kind == "directory" || o.Kind == "node" || o.Kind == "empty" || o.Kind == "system"
 }
 
 // In returns the entries in one state.
