@@ -53,15 +53,7 @@ func (h history) see(o *tree.Object, at time.Time) (grants float64) {
 			p.began[key] = time.Time{}
 		}
 	}
-	for key, began := range p.began {
-		if held[key] {
-			continue
-		}
-		delete(p.began, key)
-		if !began.IsZero() {
-			p.add(at.Sub(began))
-		}
-	}
+	p.end(held, at)
 	grants = -1
 	if d := at.Sub(p.at).Seconds(); known && d > 0 {
 		// An entry changes its directory when it comes and when it goes. A directory that was made again begins again.
@@ -80,10 +72,28 @@ func (p *past) add(d time.Duration) {
 	p.next = (p.next + 1) % kept
 }
 
-// forget drops the paths that a look has not shown.
-func (h history) forget(shown map[string]bool) {
-	for path := range h {
-		if !shown[path] {
+// end takes the holds that are not held any more for measures.
+func (p *past) end(held map[string]bool, at time.Time) {
+	for key, began := range p.began {
+		if held[key] {
+			continue
+		}
+		delete(p.began, key)
+		if !began.IsZero() {
+			p.add(at.Sub(began))
+		}
+	}
+}
+
+// leave ends the holds of the paths that a look has not shown: the servers remove the directory of a lock that nobody uses. If there
+// are many such paths, it forgets them.
+func (h history) leave(shown map[string]*tree.Object, at time.Time) {
+	crowded := len(h) > 2*most
+	for path, p := range h {
+		if shown[path] != nil {
+			continue
+		}
+		if p.end(nil, at); crowded {
 			delete(h, path)
 		}
 	}

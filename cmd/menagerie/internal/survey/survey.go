@@ -170,11 +170,11 @@ func (s *Survey) look(ctx context.Context, l *tree.Look) error {
 		s.history = make(history)
 	}
 	s.grants = make(map[string]float64)
-	shown := make(map[string]bool)
+	shown := make(map[string]*tree.Object)
 	for _, o := range seen {
-		shown[o.Path] = true
+		shown[o.Path] = o
 		s.grants[o.Path] = s.history.see(o, began)
 	}
-	s.history.forget(shown)
+	s.history.leave(shown, began)
 	return nil
 }

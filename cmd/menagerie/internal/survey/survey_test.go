@@ -1,0 +1,187 @@
+package survey
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/servers"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// live runs a survey until the test ends. latest returns its newest view once nothing more happens.
+func live(t *testing.T, s *Survey) (latest func() *View) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var newest atomic.Pointer[View]
+	done := make(chan error, 1)
+	go func() { done <- s.Live(ctx, newest.Store) }()
+	t.Cleanup(func() {
+		cancel()
+		require.ErrorIs(t, <-done, context.Canceled)
+	})
+	return func() *View {
+		synctest.Wait()
+		return newest.Load()
+	}
+}
+
+func lock(t *testing.T, s *zksync.Session, path string) *zksync.Lease {
+	l, err := zksync.NewMutex(s, path).LockContext(t.Context())
+	require.NoError(t, err)
+	return l
+}
+
+func TestAViewShowsTheHoldBesideTheUsualOnesAndTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		a, b := srv.Session(t, zksync.WithName("a")), srv.Session(t, zksync.WithName("b"))
+		first := lock(t, a, "/x/a")
+		latest := live(t, &Survey{Session: srv.Session(t), Root: "/"})
+		time.Sleep(time.Second)
+		require.NoError(t, first.Unlock())
+		for _, d := range []time.Duration{time.Second, 3 * time.Second, 9 * time.Second} {
+			time.Sleep(time.Second)
+			l := lock(t, a, "/x/a")
+			time.Sleep(d)
+			require.NoError(t, l.Unlock())
+		}
+		time.Sleep(time.Second)
+		held := lock(t, a, "/x/a")
+		waits := make(chan *zksync.Lease)
+		go func() { waits <- lock(t, b, "/x/a") }()
+		time.Sleep(6 * time.Second)
+
+		v := latest()
+		require.Empty(t, v.Outage)
+		require.Len(t, v.Objects, 1)
+		o := v.Objects[0]
+		require.Equal(t, "/x/a", o.Path)
+		require.Equal(t, 3, o.Usual.Holds, "the one of the first look is no measure")
+		require.InDelta(t, 3*time.Second, time.Duration(o.Usual.Median), float64(pause))
+		require.InDelta(t, 9*time.Second, time.Duration(o.Usual.P99), float64(pause))
+		require.Len(t, o.Entries, 2)
+		holder, waiter := o.Entries[0], o.Entries[1]
+		require.InDelta(t, 6*time.Second, time.Duration(holder.For), float64(time.Second), "nodes show whole seconds")
+		require.InDelta(t, 2, holder.Ratio, 0.5)
+		require.Equal(t, holder.Node, waiter.Ahead)
+		require.Equal(t, holder.Who(), waiter.Behind)
+		require.Zero(t, waiter.Ratio)
+
+		require.NoError(t, held.Unlock())
+		require.NoError(t, (<-waits).Unlock())
+		time.Sleep(time.Second)
+		require.Empty(t, latest().Objects, "an empty directory is no recipe")
+	})
+}
+
+func TestGrantsAreCountedAlsoWhereNoLookSeesThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		a := srv.Session(t)
+		latest := live(t, &Survey{Session: srv.Session(t), Root: "/"})
+		m := zksync.NewMutex(a, "/lock")
+		held := lock(t, srv.Session(t), "/lock") // keeps the path a lock
+		require.NoError(t, held.Unlock())
+		for range 300 {
+			l, err := m.LockContext(t.Context())
+			require.NoError(t, err)
+			time.Sleep(10 * time.Millisecond)
+			require.NoError(t, l.Unlock())
+		}
+		l := lock(t, a, "/lock")
+		time.Sleep(10 * time.Millisecond)
+		o := latest().Objects[0]
+		require.InDelta(t, 100, o.Grants, 5)
+		require.NoError(t, l.Unlock())
+	})
+}
+
+func TestAViewSaysHowOldItIsWhenTheServersDoNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		l := lock(t, srv.Session(t, zksync.WithTimeout(time.Minute)), "/lock")
+		latest := live(t, &Survey{Session: srv.Session(t, zksync.WithTimeout(time.Minute)), Root: "/"})
+		time.Sleep(10 * time.Second)
+		v := latest()
+		require.Empty(t, v.Outage)
+		require.WithinDuration(t, time.Now(), v.At, beat)
+
+		thaw := srv.Freeze()
+		frozen := time.Now()
+		time.Sleep(10 * time.Second)
+		v = latest()
+		require.Equal(t, "the servers do not answer", v.Outage)
+		require.WithinDuration(t, frozen, v.At, beat)
+		require.Len(t, v.Objects, 1)
+		require.InDelta(t, 20*time.Second, time.Duration(v.Objects[0].Entries[0].For), float64(time.Second))
+		thaw()
+		time.Sleep(3 * time.Second)
+		require.Empty(t, latest().Outage)
+		require.WithinDuration(t, time.Now(), latest().At, beat)
+
+		allow := srv.Refuse()
+		srv.Disconnect(srv.Sessions()[1].ID)
+		time.Sleep(5 * time.Second)
+		require.Equal(t, "no connection to the servers", latest().Outage)
+		allow()
+		time.Sleep(10 * time.Second)
+		require.Empty(t, latest().Outage)
+		require.NoError(t, l.Unlock())
+	})
+}
+
+func TestAViewSaysWhatItCannotShow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		a := srv.Session(t)
+		mine := zk.DigestACL(zk.PermAll, "user", "secret")
+		owner := srv.Session(t, zksync.WithAuth("digest", []byte("user:secret")), zksync.WithACL(mine...))
+		secret, open := lock(t, owner, "/secret"), lock(t, a, "/open")
+		s := &Survey{Session: srv.Session(t), Root: "/"}
+		v, err := s.Once(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{"/secret"}, v.Denied)
+		require.Len(t, v.Objects, 1)
+
+		none, err := (&Survey{Session: s.Session, Root: "/none"}).Once(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, none.Objects)
+		require.NoError(t, secret.Unlock())
+		require.NoError(t, open.Unlock())
+	})
+}
+
+func TestAProbablyDeadHolderIsMarked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		a := srv.Session(t)
+		l := lock(t, a, "/lock")
+		s := &Survey{Session: srv.Session(t), Root: "/", Servers: func(context.Context) *servers.Report {
+			return &servers.Report{Clients: map[int64]servers.Client{
+				a.ID(): {Connected: true, HeardMS: 6000, TimeoutMS: 9000, ExpiresInMS: -1},
+			}}
+		}}
+		v, err := s.Once(t.Context())
+		require.NoError(t, err)
+		e := v.Objects[0].Entries[0]
+		require.Equal(t, "", e.Heard)
+		require.False(t, e.Dead)
+		s.Servers = func(context.Context) *servers.Report {
+			return &servers.Report{Clients: map[int64]servers.Client{
+				a.ID(): {Connected: true, HeardMS: 7000, TimeoutMS: 9000, ExpiresInMS: -1},
+			}}
+		}
+		v, err = s.Once(t.Context())
+		require.NoError(t, err)
+		e = v.Objects[0].Entries[0]
+		require.Equal(t, "last heard 7 s ago: free in at most 2 s", e.Heard)
+		require.True(t, e.Dead)
+		require.NoError(t, l.Unlock())
+	})
+}
