@@ -49,11 +49,12 @@ type Contender struct {
 	Node     string    // path
 	ID       string    // of a candidate of an election
 	Permits  int64     // of a semaphore
+	Under    string    // the tokens that its owner held when it queued, as far as it said: "none" or "a,b"
 }
 
 // MarshalJSON writes what `menagerie ls --json` prints.
 func (c Contender) MarshalJSON() ([]byte, error) {
-	row := row{Position: c.Position, Kind: c.Kind, State: c.State, Owner: ownerRow(c.Owner), Node: c.Node, ID: c.ID, Permits: c.Permits}
+	row := row{Position: c.Position, Kind: c.Kind, State: c.State, Owner: ownerRow(c.Owner), Node: c.Node, ID: c.ID, Permits: c.Permits, Under: c.Under}
 	if !c.Since.IsZero() {
 		row.Since = c.Since.UTC().Format(time.RFC3339)
 	}
@@ -72,7 +73,7 @@ func (c *Contender) UnmarshalJSON(text []byte) (err error) {
 	if err := json.Unmarshal(text, &row); err != nil {
 		return err
 	}
-	read := Contender{Position: row.Position, Kind: row.Kind, State: row.State, Owner: Owner(row.Owner), Node: row.Node, ID: row.ID, Permits: row.Permits}
+	read := Contender{Position: row.Position, Kind: row.Kind, State: row.State, Owner: Owner(row.Owner), Node: row.Node, ID: row.ID, Permits: row.Permits, Under: row.Under}
 	if row.Since != "" {
 		if read.Since, err = time.Parse(time.RFC3339, row.Since); err != nil {
 			return err
@@ -106,6 +107,7 @@ type row struct {
 	Node     string   `json:"node"`
 	ID       string   `json:"id,omitempty"`
 	Permits  int64    `json:"permits,omitempty"`
+	Under    string   `json:"under,omitempty"`
 }
 
 type ownerRow struct {
@@ -149,7 +151,7 @@ func contenders(ctx context.Context, e *zkconn.Epoch, s *session.Session, path s
 	for i, c := range list {
 		all[i] = Contender{
 			Position: c.Position, Kind: Kind(c.Kind), State: Standing(c.State), Owner: Owner(c.Owner), Session: c.Session,
-			Since: c.Since, Token: Token(c.Token), Node: c.Node, ID: c.ID, Permits: c.Permits,
+			Since: c.Since, Token: Token(c.Token), Node: c.Node, ID: c.ID, Permits: c.Permits, Under: c.Under,
 		}
 	}
 	return all, err

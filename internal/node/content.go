@@ -72,6 +72,7 @@ type Content struct {
 	Owner
 	Since time.Time // when the node was made, by the owner's clock; zero if that is not known
 	Token Token     // of a lease that the node took over; else zero
+	Under string    // of an entry of a queue: see [FormatUnder]; "" if it is not known what its owner held when it queued
 	ID    string    // of a candidate in an election: its name for itself
 	Data  []byte    // of a candidate: what it says of itself
 }
@@ -83,6 +84,7 @@ type written struct {
 	Name  string `json:"name"`
 	Since string `json:"since"`
 	Token string `json:"token,omitempty"`
+	Under string `json:"under,omitempty"`
 	ID    string `json:"id,omitempty"`
 	Data  []byte `json:"data,omitempty"`
 }
@@ -94,6 +96,7 @@ func (c Content) Encode() []byte {
 		PID:   c.PID,
 		Name:  printable(c.Name, maxOwnerName),
 		Since: c.Since.UTC().Format(time.RFC3339Nano),
+		Under: c.Under,
 		ID:    c.ID,
 		Data:  c.Data,
 	}
@@ -112,13 +115,17 @@ func (c Content) Encode() []byte {
 // not ours (Curator writes an address, kazoo an identifier) becomes the name.
 func Decode(data []byte) Content {
 	text := Owner{Name: printable(string(data[:min(len(data), maxOwnerData)]), maxOwnerName)}
-	var fields struct{ Host, PID, Name, Since, Token, ID, Data json.RawMessage }
+	var fields struct{ Host, PID, Name, Since, Token, Under, ID, Data json.RawMessage }
 	if json.Unmarshal(data, &fields) != nil {
 		return Content{Owner: text}
 	}
 	// Each field is read by itself, so that one of an unexpected type does not spoil the others.
 	var c Content
 	readField(fields.Token, &c.Token)
+	readField(fields.Under, &c.Under)
+	if _, known := ParseUnder(c.Under); !known {
+		c.Under = ""
+	}
 	readField(fields.ID, &c.ID)
 	readField(fields.Data, &c.Data)
 	if len(data) > maxOwnerData && c.ID == "" {

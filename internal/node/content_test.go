@@ -93,6 +93,30 @@ func TestATimeOutsideTheCalendarCostsOnlyItself(t *testing.T) {
 	require.True(t, since.IsZero())
 }
 
+func TestUnderIsTokensOrNone(t *testing.T) {
+	a, b := Token{Zxid: 1}, Token{Zxid: 2, Seq: 3}
+	both := a.String() + "," + b.String()
+	require.Equal(t, both, FormatUnder([]Token{b, a, b}))
+	require.Equal(t, "none", FormatUnder(nil))
+	for text, want := range map[string]string{
+		both: both, "none": "none", "": "", ",": "", "nobody": "", a.String() + ",": "", a.String() + " ": "", "none," + a.String(): "",
+		strings.Repeat(a.String()+",", maxUnder) + b.String(): "",
+	} {
+		require.Equal(t, want, Decode(Content{Owner: Owner{Host: "h"}, Under: text}.Encode()).Under, "%q", text)
+	}
+	tokens, known := ParseUnder(both)
+	require.True(t, known)
+	require.Equal(t, []Token{a, b}, tokens)
+
+	var many []Token
+	for i := range 20 {
+		many = append(many, Token{Zxid: int64(i + 1)})
+	}
+	tokens, known = ParseUnder(FormatUnder(many))
+	require.True(t, known)
+	require.Equal(t, many[4:], tokens, "the newest")
+}
+
 func FuzzDecodeOwner(f *testing.F) {
 	f.Add([]byte(`{"host":"h","pid":1,"name":"n","since":"2026-03-01T11:00:00Z"}`))
 	f.Add([]byte("192.168.7.31"))

@@ -33,6 +33,7 @@ type Contender struct {
 	Node     string     // the path of its node
 	ID       string     // of a candidate of an election
 	Permits  int64      // that an entry of a semaphore asks for; else 0
+	Under    string     // the tokens that its owner held when it queued: see [node.FormatUnder]
 }
 
 // Contenders lists the entries in order. Of each it says whether it holds, if there are capacity permits.
@@ -109,6 +110,6 @@ func (q *Queue) Contender(ctx context.Context, e *zkconn.Epoch, en Entry) (Conte
 	}
 	return Contender{
 		Kind: en.Kind, Owner: c.Owner, Session: st.EphemeralOwner, Since: since,
-		Token: token, Node: q.Shown + "/" + en.Name, ID: node.Printable(c.ID), Permits: permits,
+		Token: token, Node: q.Shown + "/" + en.Name, ID: node.Printable(c.ID), Permits: permits, Under: c.Under,
 	}, true, nil
 }

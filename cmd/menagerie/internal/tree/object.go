@@ -57,6 +57,7 @@ type Row struct {
 	Node     string          `json:"node"`
 	ID       string          `json:"id,omitempty"`      // of a candidate
 	Permits  int64           `json:"permits,omitempty"` // of an entry of a semaphore
+	Under    string          `json:"under,omitempty"`   // what its owner held when it queued
 }
 
 // Time is the time of Since; zero if it is unknown.
