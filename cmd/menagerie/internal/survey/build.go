@@ -13,13 +13,14 @@ func (s *Survey) view(now time.Time) *View {
 	defer s.mu.Unlock()
 	v := &View{Root: s.Root, At: s.at, Outage: s.outage(now), Servers: s.report, Denied: s.denied, Left: s.left, Objects: []*Object{}}
 	for _, seen := range s.seen {
-		o := &Object{Object: *seen, Entries: []*Entry{}, Grants: s.grants[seen.Path], Usual: s.history.usual(seen.Path)}
-		for i, r := range seen.Entries {
-			o.Entries = append(o.Entries, s.entry(o, i, r, now))
+		o := withEntries(seen)
+		o.Grants, o.Usual = s.grants[seen.Path], s.history.usual(seen.Path)
+		for i, e := range o.Entries {
+			s.explain(o, i, e, now)
 		}
 		v.Objects = append(v.Objects, o)
 	}
-	v.findCycles()
+	v.findCycles(now, func(key string) bool { return s.cycles[key] })
 	return v
 }
 
@@ -36,20 +37,27 @@ func (s *Survey) outage(now time.Time) string {
 	return ""
 }
 
-func (s *Survey) entry(o *Object, i int, r tree.Row, now time.Time) *Entry {
-	e := &Entry{Row: r}
-	if since := r.Time(); !since.IsZero() {
+func withEntries(seen *tree.Object) *Object {
+	o := &Object{Object: *seen, Entries: []*Entry{}}
+	for _, r := range seen.Entries {
+		o.Entries = append(o.Entries, &Entry{Row: r})
+	}
+	return o
+}
+
+// explain adds to an entry what the other entries, earlier looks and the servers say of it.
+func (s *Survey) explain(o *Object, i int, e *Entry, now time.Time) {
+	if since := e.Time(); !since.IsZero() {
 		e.For = Millis(max(now.Sub(since), 0)) // clocks differ
 	}
-	if median := o.Usual.Median; r.State == zksync.Held && median > 0 {
+	if median := o.Usual.Median; e.State == zksync.Held && median > 0 {
 		e.Ratio = float64(e.For) / float64(median)
 	}
 	if s.report != nil {
-		e.Heard, e.Dead = s.report.Dead(tree.SessionID(r.Session))
+		e.Heard, e.Dead = s.report.Dead(tree.SessionID(e.Session))
 	}
-	if r.State == zksync.Waiting && o.Queue && i > 0 {
-		ahead := o.Object.Entries[i-1]
+	if e.State == zksync.Waiting && o.Queue && i > 0 {
+		ahead := o.Entries[i-1]
 		e.Ahead, e.Behind = ahead.Node, ahead.Who()
 	}
-	return e
 }

@@ -2,6 +2,7 @@ package survey
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +23,7 @@ type Survey struct {
 
 	mu      sync.Mutex
 	seen    []*tree.Object
+	cycles  map[string]bool // the deadlocks, by their keys
 	denied  []string
 	left    int
 	at      time.Time       // the newest instant at which that was so
@@ -143,13 +145,40 @@ func (s *Survey) look(ctx context.Context, l *tree.Look) error {
 	s.epoch, s.looking = l.Epoch, true
 	s.mu.Unlock()
 	began := time.Now()
-	v, err := l.View(ctx, s.Root, true, false)
+	seen, denied, left, err := s.read(ctx, l)
 	if err != nil {
 		return err
 	}
-	var seen []*tree.Object
-	var denied []string
-	left := 0
+	cycles := cyclesAmong(seen)
+	if len(cycles) > 0 {
+		if seen, denied, left, err = s.read(ctx, l); err != nil {
+			return err
+		}
+		again := cyclesAmong(seen)
+		maps.DeleteFunc(cycles, func(key string, _ bool) bool { return !again[key] })
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen, s.cycles, s.denied, s.left, s.at, s.looking = seen, cycles, denied, left, began, false
+	if s.history == nil {
+		s.history = make(history)
+	}
+	s.grants = make(map[string]float64)
+	shown := make(map[string]*tree.Object)
+	for _, o := range seen {
+		shown[o.Path] = o
+		s.grants[o.Path] = s.history.see(o, began)
+	}
+	s.history.leave(shown, began)
+	return nil
+}
+
+// read reads everything below the root.
+func (s *Survey) read(ctx context.Context, l *tree.Look) (seen []*tree.Object, denied []string, left int, err error) {
+	v, err := l.View(ctx, s.Root, true, false)
+	if err != nil {
+		return nil, nil, 0, err
+	}
 	for _, o := range append(v.Below, v.Target) {
 		switch {
 		case o == nil: // the path does not exist
@@ -163,18 +192,5 @@ func (s *Survey) look(ctx context.Context, l *tree.Look) error {
 		}
 	}
 	slices.SortFunc(seen, func(a, b *tree.Object) int { return strings.Compare(a.Path, b.Path) })
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.seen, s.denied, s.left, s.at, s.looking = seen, denied, left, began, false
-	if s.history == nil {
-		s.history = make(history)
-	}
-	s.grants = make(map[string]float64)
-	shown := make(map[string]*tree.Object)
-	for _, o := range seen {
-		shown[o.Path] = o
-		s.grants[o.Path] = s.history.see(o, began)
-	}
-	s.history.leave(shown, began)
-	return nil
+	return seen, denied, left, nil
 }

@@ -2,6 +2,7 @@ package survey
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/servers"
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -184,4 +186,67 @@ func TestAProbablyDeadHolderIsMarked(t *testing.T) {
 		require.True(t, e.Dead)
 		require.NoError(t, l.Unlock())
 	})
+}
+
+func TestAViewShowsDeadlocksAndWhatIsStuckBehindThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		a, b, c := srv.Session(t), srv.Session(t), srv.Session(t)
+		ha, hb := lock(t, a, "/a"), lock(t, b, "/b")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var all sync.WaitGroup
+		wait := func(s *zksync.Session, path string) {
+			all.Go(func() { _, _ = zksync.NewMutex(s, path).LockContext(ctx) })
+			synctest.Wait()
+			time.Sleep(time.Second)
+		}
+		wait(a, "/b")
+		s := &Survey{Session: srv.Session(t), Root: "/"}
+		v, err := s.Once(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, v.Cycles)
+		wait(b, "/a")
+		wait(c, "/a")
+		v, err = s.Once(t.Context())
+		require.NoError(t, err)
+		require.Len(t, v.Cycles, 1)
+		cycle := v.Cycles[0]
+		require.False(t, cycle.Certain, "a session may hold in one goroutine and wait in another")
+		require.Len(t, cycle.Steps, 2)
+		require.Equal(t, "/a", cycle.Steps[0].Path, "the newest wait")
+		require.Equal(t, "/b", cycle.Steps[1].Path)
+		require.Contains(t, cycle.Text, "waits for /a since 2s")
+		for _, o := range v.Objects {
+			for i, e := range o.Entries {
+				require.Equal(t, i > 0, e.Stuck, "%s %d", o.Path, i)
+			}
+		}
+		cancel()
+		all.Wait()
+		require.NoError(t, ha.Unlock())
+		require.NoError(t, hb.Unlock())
+	})
+}
+
+// A cycle of entries that never existed at the same instant is none.
+func TestACycleMustBeSeenTwice(t *testing.T) {
+	entry := func(session, state, node string) tree.Row {
+		return tree.Row{Kind: "lock", State: zksync.Standing(state), Session: session, Node: node, Token: ""}
+	}
+	seen := []*tree.Object{
+		{Path: "/a", Queue: true, Entries: []tree.Row{entry("0x1", "held", "/a/1"), entry("0x2", "waiting", "/a/2")}},
+		{Path: "/b", Queue: true, Entries: []tree.Row{entry("0x2", "held", "/b/1"), entry("0x1", "waiting", "/b/2")}},
+	}
+	s := &Survey{Root: "/", seen: seen, at: time.Now()}
+	require.Len(t, cyclesAmong(seen), 1)
+	v := &View{Objects: []*Object{withEntries(seen[0]), withEntries(seen[1])}}
+	v.findCycles(time.Now(), func(key string) bool { return s.cycles[key] })
+	require.Empty(t, v.Cycles)
+	require.False(t, v.Objects[0].Entries[1].Stuck)
+	s.cycles = cyclesAmong(seen)
+	v.findCycles(time.Now(), func(key string) bool { return s.cycles[key] })
+	require.Len(t, v.Cycles, 1)
+	seen[1].Entries[1].Node = "/b/3"
+	require.NotEqual(t, s.cycles, cyclesAmong(seen))
 }

@@ -57,12 +57,5 @@ type Entry struct {
 	Stuck  bool    `json:"stuck"` // it waits for a deadlock to end
 }
 
-// Cycle is a deadlock: each of the waits is for a hold whose owner is in the next wait.
-type Cycle struct {
-	Text  string   `json:"text"`
-	Nodes []string `json:"nodes"` // of the waits
-	Paths []string `json:"paths"`
-}
-
 // Millis is a duration, in JSON as milliseconds.
 type Millis time.Duration
