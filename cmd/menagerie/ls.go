@@ -12,6 +12,7 @@ import (
 	"github.com/go-menagerie/menagerie/bench/terminal"
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
+	"github.com/go-menagerie/menagerie/zksync"
 )
 
 // lsOptions is the command line of ls.
@@ -50,15 +51,9 @@ Exit codes:
   menagerie ls /locks/nightly --json | jq '.[0].owner.host'
   menagerie ls /locks --watch`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch len(args) {
-			case 0:
-				o.path = "/"
-			default:
-				if o.path = args[0]; o.path != "/" {
-					if err := onePath(cmd, args); err != nil {
-						return err
-					}
-				}
+			var err error
+			if o.path, err = rootOf(cmd, args); err != nil {
+				return err
 			}
 			return a.list(cmd, o)
 		},
@@ -72,6 +67,43 @@ Exit codes:
 }
 
 func (a *app) list(cmd *cobra.Command, o lsOptions) error {
+	var looked atomic.Pointer[zkconn.Epoch]
+	heard := func() time.Time {
+		if e := looked.Load(); e != nil {
+			return e.Heard()
+		}
+		return time.Time{}
+	}
+	return a.looking(cmd, heard, func(ctx context.Context, s *zksync.Session, shown func()) error {
+		var last []byte
+		first := true
+		return tree.Follow(ctx, s, redraw, o.watch, func(ctx context.Context, l *tree.Look) error {
+			looked.Store(l.Epoch)
+			v, err := l.View(ctx, o.path, o.recurse, !o.long && !o.asJSON)
+			if err != nil {
+				return err
+			}
+			shown()
+			var frame bytes.Buffer
+			if err := a.show(&frame, v, o); err != nil && (first || !o.watch) {
+				_, _ = a.stdout.Write(frame.Bytes())
+				return err
+			} else if err != nil {
+				frame.WriteString(err.Error() + "\n") // it was there, and may come again
+			}
+			if !first && bytes.Equal(frame.Bytes(), last) {
+				return nil
+			}
+			err = a.printFrame(frame.Bytes(), first, o)
+			first, last = false, frame.Bytes()
+			return err
+		})
+	})
+}
+
+// looking connects and calls f. It ends f's context with errUnreachable when no server has answered for --connect-timeout, by what
+// heard returns, unless f has called shown before.
+func (a *app) looking(cmd *cobra.Command, heard func() time.Time, f func(ctx context.Context, s *zksync.Session, shown func()) error) error {
 	ctx, stop := signalContext(cmd.Context())
 	defer stop()
 	s, err := a.connect(ctx, a.connectTimeout.value())
@@ -81,33 +113,10 @@ func (a *app) list(cmd *cobra.Command, o lsOptions) error {
 	defer goodbye(s)
 	bounded, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var looked atomic.Pointer[zkconn.Epoch]
 	waits, shown := context.WithCancel(bounded)
 	defer shown()
-	go untilSilent(waits, a.connectTimeout.value(), &looked, func() { cancel(errUnreachable) })
-	var last []byte
-	first := true
-	err = tree.Follow(bounded, s, redraw, o.watch, func(ctx context.Context, l *tree.Look) error {
-		looked.Store(l.Epoch)
-		v, err := l.View(ctx, o.path, o.recurse, !o.long && !o.asJSON)
-		if err != nil {
-			return err
-		}
-		shown()
-		var frame bytes.Buffer
-		if err := a.show(&frame, v, o); err != nil && (first || !o.watch) {
-			_, _ = a.stdout.Write(frame.Bytes())
-			return err
-		} else if err != nil {
-			frame.WriteString(err.Error() + "\n") // it was there, and may come again
-		}
-		if !first && bytes.Equal(frame.Bytes(), last) {
-			return nil
-		}
-		err = a.printFrame(frame.Bytes(), first, o)
-		first, last = false, frame.Bytes()
-		return err
-	})
+	go untilSilent(waits, a.connectTimeout.value(), heard, func() { cancel(errUnreachable) })
+	err = f(bounded, s, shown)
 	var coded *exitError
 	switch {
 	case err == nil || errors.As(err, &coded):
@@ -118,13 +127,13 @@ func (a *app) list(cmd *cobra.Command, o lsOptions) error {
 	return a.sessionError(err)
 }
 
-// untilSilent calls silent when limit has passed without an answer in the epochs that looks had. A look at a large
+// untilSilent calls silent when limit has passed without an answer, by what newest returns. A look at a large
 // tree may take longer than that, and each of its answers shows that the servers are there.
-func untilSilent(ctx context.Context, limit time.Duration, looked *atomic.Pointer[zkconn.Epoch], silent func()) {
+func untilSilent(ctx context.Context, limit time.Duration, newest func() time.Time, silent func()) {
 	heard := time.Now()
 	for rest(ctx, time.Until(heard.Add(limit))) {
-		if e := looked.Load(); e != nil && e.Heard().After(heard) {
-			heard = e.Heard()
+		if at := newest(); at.After(heard) {
+			heard = at
 		}
 		if time.Since(heard) >= limit {
 			silent()

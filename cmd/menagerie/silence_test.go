@@ -30,7 +30,12 @@ func TestALookLastsAsLongAsAnswersCome(t *testing.T) {
 		var looked atomic.Pointer[zkconn.Epoch]
 		ctx, cancel := context.WithCancel(t.Context())
 		silent := make(chan time.Time, 1)
-		go untilSilent(ctx, limit, &looked, func() { silent <- time.Now(); cancel() })
+		go untilSilent(ctx, limit, func() time.Time {
+			if e := looked.Load(); e != nil {
+				return e.Heard()
+			}
+			return time.Time{}
+		}, func() { silent <- time.Now(); cancel() })
 
 		slow := srv.Delay(s.ID(), 0, time.Second)
 		begin := time.Now()

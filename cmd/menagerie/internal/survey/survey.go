@@ -59,6 +59,16 @@ func (s *Survey) Once(ctx context.Context) (*View, error) {
 	return s.view(time.Now()), nil
 }
 
+// Heard is when a server has last answered; the zero time if none has.
+func (s *Survey) Heard() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.epoch == nil {
+		return time.Time{}
+	}
+	return s.epoch.Heard()
+}
+
 // Live calls show with a view at each change, and every second. When the servers do not answer, the view says so. It returns
 // when ctx ends, or when the session is closed.
 func (s *Survey) Live(ctx context.Context, show func(*View)) error {
