@@ -14,11 +14,11 @@ import (
 
 const defaultPort = "2181"
 
-// parseConnectString reads a ZooKeeper connect string: "host:port,host:port/chroot".
+// ParseConnectString reads a ZooKeeper connect string: "host:port,host:port/chroot".
 // The port may be left out (it is 2181 then). An IPv6 address stands in brackets, or
 // bare if it has no port. The servers are returned in the form that net.Dial takes,
 // in the order given. The chroot is "" if there is none. Errors wrap errs.ErrMisuse.
-func parseConnectString(s string) (servers []string, chroot string, err error) {
+func ParseConnectString(s string) (servers []string, chroot string, err error) {
 	if strings.Contains(s, "://") {
 		return nil, "", badConnectString(s, `has a scheme: write "host:port,host:port/chroot"`)
 	}

@@ -36,7 +36,7 @@ func TestConnectStringsAreReadAsZooKeeperReadsThem(t *testing.T) {
 		{"zürich:2181", []string{"zürich:2181"}, ""},
 		{"h1,h1", []string{"h1:2181", "h1:2181"}, ""},
 	} {
-		servers, chroot, err := parseConnectString(c.text)
+		servers, chroot, err := ParseConnectString(c.text)
 		require.NoError(t, err, "%q", c.text)
 		require.Equal(t, c.servers, servers, "%q", c.text)
 		require.Equal(t, c.chroot, chroot, "%q", c.text)
@@ -82,7 +82,7 @@ func TestBadConnectStringsAreRefusedWithTheReasonAndTheFix(t *testing.T) {
 		"h1/app,h2/app":       `has a comma after the first "/": write the chroot once, after the last server`,
 		"h1:2181/app,h2:2181": `has a comma after the first "/"`,
 	} {
-		servers, chroot, err := parseConnectString(text)
+		servers, chroot, err := ParseConnectString(text)
 		require.ErrorIs(t, err, errs.ErrMisuse, "%q", text)
 		require.ErrorContains(t, err, want, "%q", text)
 		require.Empty(t, servers)
@@ -95,7 +95,7 @@ func FuzzParseConnectString(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		servers, chroot, err := parseConnectString(text)
+		servers, chroot, err := ParseConnectString(text)
 		if err != nil {
 			require.ErrorIs(t, err, errs.ErrMisuse)
 			require.NotContains(t, err.Error(), "\n")
@@ -114,7 +114,7 @@ func FuzzParseConnectString(f *testing.F) {
 			require.NoError(t, node.ValidatePath(chroot))
 		}
 		// What was understood is understood the same when written out in full.
-		again, chroot2, err := parseConnectString(strings.Join(servers, ",") + chroot)
+		again, chroot2, err := ParseConnectString(strings.Join(servers, ",") + chroot)
 		require.NoError(t, err)
 		require.Equal(t, servers, again)
 		require.Equal(t, chroot, chroot2)

@@ -14,8 +14,8 @@ import (
 // changing are the permissions with which a stranger could take a lock, or remove one.
 const changing = zk.PermCreate | zk.PermDelete | zk.PermWrite | zk.PermAdmin
 
-// toAll are the permissions to change something that a list gives to everybody.
-func toAll(list []zk.ACL) (perms int32) {
+// ToAll are the permissions to change something that a list gives to everybody.
+func ToAll(list []zk.ACL) (perms int32) {
 	for _, a := range list {
 		if a.Scheme == "world" {
 			perms |= a.Perms & changing
@@ -56,7 +56,7 @@ func (o *openLooks) forget(path string) {
 // lookIfOpen logs a warning if the path of the primitive gives everybody permissions that its list does not. It does so at the first
 // use of the path in the session, if there is a list that withholds any. That costs one request, for which nobody waits.
 func (a *Access) lookIfOpen(e *zkconn.Epoch) {
-	if a.views || toAll(a.Settings.ACL) == changing {
+	if a.views || ToAll(a.Settings.ACL) == changing {
 		return
 	}
 	path := a.Full(a.Path)
@@ -69,7 +69,7 @@ func (a *Access) lookIfOpen(e *zkconn.Epoch) {
 		switch {
 		case zkconn.Unknown(err), err == zkconn.ErrNotSent, err == zkconn.ErrOver:
 			a.openLooks.forget(path) // the next use looks again
-		case err == nil && toAll(list)&^toAll(a.Settings.ACL) != 0:
+		case err == nil && ToAll(list)&^ToAll(a.Settings.ACL) != 0:
 			a.logger.Warn("open to everybody, although WithACL is given", "path", a.Path,
 				"mend", "setAcl -R "+path+" "+shownACL(a.Settings.ACL))
 		}

@@ -66,7 +66,7 @@ func Connect(ctx context.Context, servers string, opts ...SessionOption) (*Sessi
 	if err := set.checkTLS(); err != nil {
 		return fail(err)
 	}
-	list, chroot, err := parseConnectString(servers)
+	list, chroot, err := ParseConnectString(servers)
 	if err != nil {
 		return fail(err)
 	}

@@ -10,22 +10,23 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 	// Clients are the sessions that cons and dump name, by their ids.
 	Clients map[int64]Client `json:"clients"`
-	// Tells reports whether a session that Clients does not have as connected is connected to none of the servers: all
-	// that are named are reachable and allow cons.
+	// Tells reports whether the servers say which clients live: all reachable ones allow cons, or the leader allows dump.
 	Tells bool `json:"tells"`
+
+	decided bool // the leader has listed all sessions
 }
 
 // Server is one server of the connect string.
 type Server struct {
 	Addr      string `json:"addr"`
-	Error     string `json:"error"`     // why it is not reachable, or does not serve
+	Error     string `json:"error"`     // why it does not serve
 	Reachable bool   `json:"reachable"` // it answered as a ZooKeeper server does
 	Serves    bool   `json:"serves"`    // it granted a session, which needs a quorum
 	Mode      string `json:"mode"`      // leader, follower, observer, standalone; empty for unknown
 	Version   string `json:"version"`   // empty for unknown
 	// LatencyMS is how long one request took, as we measured it; -1 for unknown.
 	LatencyMS   float64  `json:"latencyMs"`
-	Connections int      `json:"connections"` // with ours; -1 for unknown
+	Connections int      `json:"connections"` // but for those of the look; -1 for unknown
 	Nodes       int64    `json:"nodes"`       // -1 for unknown
 	Zxid        string   `json:"zxid"`        // empty for unknown
 	ZxidLag     int64    `json:"zxidLag"`     // behind the greatest one of its epoch; -1 for unknown
