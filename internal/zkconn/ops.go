@@ -88,6 +88,11 @@ func ReadACL(path string) Request[[]zk.ACL] {
 	}
 }
 
+// ACL reads the access control list of the node at path.
+func (e *Epoch) ACL(ctx context.Context, path string) ([]zk.ACL, error) {
+	return retry(ctx, e, ReadACL(path))
+}
+
 // window is how many reads are under way at one time.
 const window = 64
 

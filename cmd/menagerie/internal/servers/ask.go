@@ -17,7 +17,7 @@ const listing = 64 << 20
 func (s *sight) ask(ctx context.Context, word string, most int64) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // closes the connection
-	conn, err := zkconn.DialServer(ctx, s.o.config(0), s.Addr, s.o.Limit)
+	conn, err := zkconn.DialServer(ctx, s.o.config(0), s.Addr, remaining(ctx))
 	if err != nil {
 		return "", err
 	}
@@ -29,6 +29,11 @@ func (s *sight) ask(ctx context.Context, word string, most int64) (string, error
 		err = fmt.Errorf("the answer to %s has more than %d bytes", word, most)
 	}
 	return string(text), err
+}
+
+func remaining(ctx context.Context) time.Duration {
+	end, _ := ctx.Deadline()
+	return time.Until(end)
 }
 
 func refused(word, text string) bool { return strings.HasPrefix(text, word+refusal) }
@@ -55,7 +60,7 @@ func (s *sight) session(ctx context.Context) {
 	if s.o.Range {
 		timeout = longest
 	}
-	p, err := zkconn.OpenProbe(ctx, s.o.config(timeout), s.Addr, s.o.Limit)
+	p, err := zkconn.OpenProbe(ctx, s.o.config(timeout), s.Addr, remaining(ctx))
 	if s.failed = err; err != nil {
 		return
 	}
@@ -114,7 +119,7 @@ func (s *sight) limits(ctx context.Context) {
 	if !s.o.Range {
 		return
 	}
-	p, err := zkconn.OpenProbe(ctx, s.o.config(time.Millisecond), s.Addr, s.o.Limit)
+	p, err := zkconn.OpenProbe(ctx, s.o.config(time.Millisecond), s.Addr, remaining(ctx))
 	if err != nil {
 		return
 	}
