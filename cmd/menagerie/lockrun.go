@@ -39,7 +39,7 @@ func (a *app) runLock(ctx context.Context, o lockOptions) error {
 		lease, err := get(w.ctx)
 		switch {
 		case errors.Is(err, zksync.ErrNotAcquired):
-			return exitWith(exitNotObtained, "%s is not free%s", o.path, heldNow(w.s, o.path, time.Now().Add(time.Second)))
+			return exitWith(exitNotObtained, "%s is not free%s", o.path, a.heldNow(w.s, o.path, time.Now().Add(time.Second)))
 		case err != nil:
 			return err
 		}
@@ -89,7 +89,7 @@ func (a *app) waiting(ctx context.Context, o lockOptions, name string, f func(*v
 	w := &vigil{s: s, signals: signals}
 	quiet := a.narrate(s, o.path)
 	defer quiet()
-	held, forget := whoHolds(s, o)
+	held, forget := a.whoHolds(s, o)
 	defer forget()
 	lasting, finish := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer finish(nil)

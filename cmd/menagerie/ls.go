@@ -84,6 +84,9 @@ func (a *app) list(cmd *cobra.Command, o lsOptions) error {
 				return err
 			}
 			shown()
+			if !o.watch {
+				a.hearView(ctx, v)
+			}
 			var frame bytes.Buffer
 			if err := a.show(&frame, v, o); err != nil && (first || !o.watch) {
 				_, _ = a.stdout.Write(frame.Bytes())
@@ -99,6 +102,22 @@ func (a *app) list(cmd *cobra.Command, o lsOptions) error {
 			return err
 		})
 	})
+}
+
+// hearView adds to the holders of a view what the servers say against their sessions.
+func (a *app) hearView(ctx context.Context, v *tree.View) {
+	var rows []tree.Row
+	all := append([]*tree.Object{}, v.Below...)
+	if v.Target != nil {
+		all = append(all, v.Target)
+	}
+	for _, o := range all {
+		rows = append(rows, o.Entries...)
+	}
+	a.hear(ctx, hearLimit, rows)
+	for _, o := range all {
+		rows = rows[copy(o.Entries, rows):]
+	}
 }
 
 // looking connects and calls f. It ends f's context with errUnreachable when no server has answered for --connect-timeout, by what

@@ -122,6 +122,11 @@ func writeEntries(w *bytes.Buffer, o *tree.Object, long bool, now time.Time) {
 		limit = 0
 	}
 	writeTable(w, rows, limit, flexible{id, narrowest, cut}, flexible{owner, narrowest, cut})
+	for _, r := range o.Entries {
+		if r.Dead {
+			writeLine(w, long, r.Who()+" is probably dead: "+r.Heard)
+		}
+	}
 }
 
 func some(o *tree.Object, f func(tree.Row) bool) bool {

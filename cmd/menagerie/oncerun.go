@@ -51,7 +51,7 @@ func (a *app) runOnce(ctx context.Context, o lockOptions) error {
 		case err == nil && !ran:
 			fmt.Fprintf(a.stderr, "menagerie: %s\n", oneLine(wasDone(o.path, kept)))
 		case errors.Is(err, zksync.ErrNotAcquired):
-			return exitWith(exitNotObtained, "somebody else is running %s%s", o.path, heldNow(w.s, o.path, time.Now().Add(time.Second)))
+			return exitWith(exitNotObtained, "somebody else is running %s%s", o.path, a.heldNow(w.s, o.path, time.Now().Add(time.Second)))
 		}
 		return err
 	})

@@ -67,7 +67,7 @@ func TestALookAtTheHolderThatBeginsLateEndsInTime(t *testing.T) {
 		was := started
 		defer func() { started = was }()
 		started = time.Now().Add(-9950 * time.Millisecond)
-		held, _ := whoHolds(s, lockOptions{path: "/a", wait: 10 * time.Second})
+		held, _ := (&app{}).whoHolds(s, lockOptions{path: "/a", wait: 10 * time.Second})
 		begin := time.Now()
 		require.Equal(t, ", and no server answers", <-held)
 		require.Equal(t, 50*time.Millisecond+sightLimit, time.Since(begin))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
@@ -21,7 +22,7 @@ const sightLimit = 150 * time.Millisecond
 
 // whoHolds looks for the holder shortly before the time of --wait is over, so that the error can name it. forget
 // stops that when the wait has ended.
-func whoHolds(s *zksync.Session, o lockOptions) (held <-chan string, forget func() bool) {
+func (a *app) whoHolds(s *zksync.Session, o lockOptions) (held <-chan string, forget func() bool) {
 	if o.wait == 0 {
 		return nil, func() bool { return false }
 	}
@@ -29,13 +30,13 @@ func whoHolds(s *zksync.Session, o lockOptions) (held <-chan string, forget func
 	text := make(chan string, 1)
 	end := started.Add(o.wait)
 	// On a busy machine the function may begin late. It ends in time all the same.
-	look := time.AfterFunc(time.Until(end.Add(-early)), func() { text <- heldNow(s, o.path, end.Add(sightLimit)) })
+	look := time.AfterFunc(time.Until(end.Add(-early)), func() { text <- a.heldNow(s, o.path, end.Add(sightLimit)) })
 	return text, look.Stop
 }
 
-// heldNow says which process holds path, and for how long: ": held by web-3 pid 4711 for 12s". At a meeting it says who has
+// heldNow says which process holds path, and for how long, and if it is probably dead: ": held by web-3 pid 4711 for 12s". At a meeting it says who has
 // come: ": 2 of 3 have arrived: web-3 pid 4711, web-4 pid 815", and at a latch or a queue how many events or elements there are. It blocks until end at most.
-func heldNow(s *zksync.Session, path string, end time.Time) (text string) {
+func (a *app) heldNow(s *zksync.Session, path string, end time.Time) (text string) {
 	ctx, cancel := context.WithDeadline(context.Background(), end)
 	defer cancel()
 	_ = tree.Follow(ctx, s, 0, false, func(ctx context.Context, l *tree.Look) error { // if it fails, the text says less
@@ -44,6 +45,7 @@ func heldNow(s *zksync.Session, path string, end time.Time) (text string) {
 		if o == nil || err != nil {
 			return err
 		}
+		a.hear(ctx, min(hearLimit, time.Until(end)-sightLimit), o.Entries)
 		if held := tree.HeldBy(o.In(zksync.Held), time.Now()); held != "" {
 			text = ": " + held
 		} else if o.Total != nil && (o.State == "waiting" || o.State == "closed") {
@@ -90,9 +92,9 @@ func (a *app) narrate(s *zksync.Session, path string) (end func()) {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	var ended sync.WaitGroup
+	ended.Go(func() { a.reportDeath(ctx, s, path) })
+	ended.Go(func() {
 		if !rest(ctx, narrateAfter) {
 			return
 		}
@@ -109,9 +111,33 @@ func (a *app) narrate(s *zksync.Session, path string) (end func()) {
 			}
 			return nil
 		})
-	}()
-	return func() { cancel(); <-ended }
+	})
+	return func() { cancel(); ended.Wait() }
 }
+
+// reportDeath prints, for -v, which holders are probably dead: the death of a process changes no node.
+func (a *app) reportDeath(ctx context.Context, s *zksync.Session, path string) {
+	reported := make(map[string]bool)
+	for rest(ctx, deathEvery) {
+		_ = tree.Follow(ctx, s, 0, false, func(ctx context.Context, l *tree.Look) error { // only these lines depend on it
+			o, err := l.Object(ctx, path)
+			if o == nil || err != nil {
+				return err
+			}
+			a.hear(ctx, inspectLimit, o.Entries)
+			for _, r := range o.In(zksync.Held) {
+				if r.Dead && !reported[r.Node] && awaited(o, tree.SessionText(s.ID())) {
+					reported[r.Node] = true
+					fmt.Fprintf(a.stderr, "menagerie: waiting for %s: %s\n", path, tree.HeldBy([]tree.Row{r}, time.Now()))
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// deathEvery is the time between two questions to the servers which holders still live.
+const deathEvery = 5 * time.Second
 
 // ofWaiter is object, and watches what concerns the session; changed is told. For a session that waits
 // in a queue it does not watch the whole queue, or all waiters would read it again after each release. It watches

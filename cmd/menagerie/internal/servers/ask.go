@@ -2,6 +2,7 @@ package servers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -49,12 +50,19 @@ func (s *sight) allowed(ctx context.Context, word string) string {
 	return text
 }
 
+// errNotAsked is why a brief look does not know whether a server serves.
+var errNotAsked = errors.New("not asked")
+
 // session opens a session at this very server: that shows that the server serves. Beside it the other words are asked for.
 func (s *sight) session(ctx context.Context) {
 	select { // so that srvr does not count our session
 	case <-s.asked:
 	case <-time.After(s.o.Limit / 4):
 	case <-ctx.Done():
+	}
+	if s.o.Brief && s.allowed(ctx, "cons") == "" && s.allowed(ctx, "dump") == "" {
+		s.failed = errNotAsked
+		return
 	}
 	timeout := usual
 	if s.o.Range {

@@ -39,6 +39,7 @@ func (s *sight) finish() {
 	switch {
 	case s.failed == nil:
 		s.Reachable, s.Serves = true, true
+	case s.failed == errNotAsked:
 	case s.idle:
 		s.Error = "it runs, but does not serve: it has no quorum, or is starting"
 	default:

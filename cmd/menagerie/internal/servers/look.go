@@ -21,6 +21,8 @@ type Options struct {
 	TLS  *tls.Config // as the sessions use it; nil without TLS
 	// Limit bounds the whole look; zero is 10 s.
 	Limit time.Duration
+	// Brief looks for the clients only: it opens no session at a server that does not allow cons or dump.
+	Brief bool
 	// Range also learns the range of session timeouts, by a second session at each server that does not allow conf.
 	Range bool
 	// Timeout is the session timeout that the caller uses; a finding says if the servers do not grant it. Zero is none.

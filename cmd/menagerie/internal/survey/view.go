@@ -52,8 +52,6 @@ type Entry struct {
 	Ratio  float64 `json:"ratio"` // of For and the usual hold's median; 0 while unknown
 	Ahead  string  `json:"ahead"` // the node of the entry that it waits for; empty if it holds
 	Behind string  `json:"behind"`
-	Heard  string  `json:"heard"` // what the servers say against its session: "last heard 6 s ago: free in at most 4 s"
-	Dead   bool    `json:"dead"`  // so it is probably dead
 	Stuck  bool    `json:"stuck"` // it waits for a deadlock to end
 }
 

@@ -58,6 +58,9 @@ type Row struct {
 	ID       string          `json:"id,omitempty"`      // of a candidate
 	Permits  int64           `json:"permits,omitempty"` // of an entry of a semaphore
 	Under    string          `json:"under,omitempty"`   // what its owner held when it queued
+	// What the servers say against its session, if they were asked: "last heard 6 s ago: free in at most 4 s"; and whether so it is probably dead.
+	Heard string `json:"heard,omitempty"`
+	Dead  bool   `json:"dead,omitempty"`
 }
 
 // Time is the time of Since; zero if it is unknown.
@@ -103,7 +106,11 @@ func HeldBy(holders []Row, now time.Time) string {
 		return ""
 	}
 	h := holders[0]
-	return wording.By("held", node.Owner(h.Owner), SessionID(h.Session), h.Time(), now, len(holders)-1)
+	text := wording.By("held", node.Owner(h.Owner), SessionID(h.Session), h.Time(), now, len(holders)-1)
+	if h.Heard != "" {
+		text += ", " + h.Heard
+	}
+	return text
 }
 
 // SessionText is the id of a session for people; "" for none.
