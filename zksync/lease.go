@@ -43,7 +43,8 @@ func (l *Lease) Context() context.Context { return l.made().Context() }
 // contender; after the node's external removal at most a second later, if there is a connection.
 func (l *Lease) Done() <-chan struct{} { return l.made().Done() }
 
-// Err is nil while the lease is held, then ErrReleased, ErrLost or ErrMaxHold.
+// Err is nil while the lease is held, then ErrReleased, ErrLost or ErrMaxHold: compare with errors.Is. If
+// another process has removed the node and said why, as menagerie release does, the text has that a moment later.
 func (l *Lease) Err() error { return l.made().Err() }
 
 // Valid reports whether the lease can be proved to be held at this instant, and sends nothing. The process

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -145,7 +146,18 @@ func (l *Lease) Done() <-chan struct{} {
 func (l *Lease) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.err == errs.ErrLost {
+		if why := l.ticket.WhyRemoved(); why != nil {
+			return why
+		}
+	}
 	return l.err
+}
+
+// ErrExplained is Err, but of a lease whose node was removed it waits at most for d until it is known who removed it.
+func (l *Lease) ErrExplained(d time.Duration) error {
+	l.ticket.AwaitWhy(d)
+	return l.Err()
 }
 
 // Valid is zksync.Lease.Valid.
@@ -293,13 +305,19 @@ func (l *Lease) traceEnd(err error) {
 	// A loss may end many leases, and each holder must be told in time, even
 	// if a logger or tracer is slow. So these are called in a goroutine.
 	s.Spawn(func() {
+		why := err // err itself must not change, or each Unlock would allocate it
+		if why == errs.ErrLost {
+			why = l.ErrExplained(node.Grace)
+		}
 		args := []any{"path", l.access.Path, "token", l.token.String(), "held", held}
 		if cause := l.ticket.Epoch.Cause(); cause != nil { // the session is lost, and not only the node
 			args = append(args, "cause", cause)
+		} else if l.ticket.WhyRemoved() != nil {
+			args = append(args, "reason", strings.TrimPrefix(why.Error(), errs.ErrLost.Error()+": "))
 		}
 		s.Logger().Warn("lease lost", args...)
 		if t != nil && t.Lost != nil {
-			t.Lost(l.UnwatchedContext(), l.access.Path, kind, g, held, err)
+			t.Lost(l.UnwatchedContext(), l.access.Path, kind, g, held, why)
 		}
 	})
 }
@@ -349,7 +367,7 @@ func (l *Lease) Under(ctx context.Context) (under context.Context, end func()) {
 // Bind is Under without a watch of the node: see [Lease.UnwatchedContext].
 func (l *Lease) Bind(ctx context.Context) (bound context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, key{}, l))
-	stop := context.AfterFunc(l.UnwatchedContext(), func() { cancel(l.Err()) })
+	stop := context.AfterFunc(l.UnwatchedContext(), func() { cancel(context.Cause(l.UnwatchedContext())) })
 	return ctx, func() { stop(); cancel(nil) }
 }
 

@@ -64,6 +64,7 @@ const (
 	maxOwnerName = 64
 	maxOwnerHost = 253 // the longest name that DNS knows
 	maxOwnerData = 4096
+	maxReason    = 200
 )
 
 // Content is the data of a node: who owns it and, for some
@@ -75,6 +76,9 @@ type Content struct {
 	Under string    // of an entry of a queue: see [FormatUnder]; "" if it is not known what its owner held when it queued
 	ID    string    // of a candidate in an election: its name for itself
 	Data  []byte    // of a candidate: what it says of itself
+
+	Removed bool   // of a request to a holder: its owner has removed the holder's entry
+	Reason  string // why; at most 200 characters, all printable
 }
 
 // written is the form in which a Content is stored: one small JSON object.
@@ -87,6 +91,9 @@ type written struct {
 	Under string `json:"under,omitempty"`
 	ID    string `json:"id,omitempty"`
 	Data  []byte `json:"data,omitempty"`
+
+	Removed bool   `json:"removed,omitempty"`
+	Reason  string `json:"reason,omitempty"`
 }
 
 // Encode returns the data of a node.
@@ -99,6 +106,9 @@ func (c Content) Encode() []byte {
 		Under: c.Under,
 		ID:    c.ID,
 		Data:  c.Data,
+
+		Removed: c.Removed,
+		Reason:  printable(c.Reason, maxReason),
 	}
 	if !c.Token.IsZero() {
 		w.Token = c.Token.String()
@@ -115,7 +125,7 @@ func (c Content) Encode() []byte {
 // not ours (Curator writes an address, kazoo an identifier) becomes the name.
 func Decode(data []byte) Content {
 	text := Owner{Name: printable(string(data[:min(len(data), maxOwnerData)]), maxOwnerName)}
-	var fields struct{ Host, PID, Name, Since, Token, Under, ID, Data json.RawMessage }
+	var fields struct{ Host, PID, Name, Since, Token, Under, ID, Data, Removed, Reason json.RawMessage }
 	if json.Unmarshal(data, &fields) != nil {
 		return Content{Owner: text}
 	}
@@ -137,6 +147,9 @@ func Decode(data []byte) Content {
 	readField(fields.PID, &c.PID)
 	readField(fields.Name, &c.Name)
 	readField(fields.Since, &since)
+	readField(fields.Removed, &c.Removed)
+	readField(fields.Reason, &c.Reason)
+	c.Reason = printable(c.Reason, maxReason)
 	c.Owner = Owner{Host: printable(c.Host, maxOwnerHost), PID: max(c.PID, 0), Name: printable(c.Name, maxOwnerName)}
 	if fields.Host == nil && fields.PID == nil && fields.Name == nil {
 		c.Owner = text

@@ -149,3 +149,11 @@ func TestAnOwnerIsShownWithWhatIsKnown(t *testing.T) {
 		require.Equal(t, text, o.String())
 	}
 }
+
+func TestTheReasonOfARemovalIsCleanedAndBounded(t *testing.T) {
+	c := Decode(Content{Owner: Owner{Host: "h"}, Removed: true, Reason: "it\x1b[31m hangs" + strings.Repeat("!", 500)}.Encode())
+	require.True(t, c.Removed)
+	require.Equal(t, "it[31m hangs"+strings.Repeat("!", maxReason-12), c.Reason)
+	require.Equal(t, "ab", Decode([]byte(`{"host":"h","removed":true,"reason":"a\u001b\u202eb"}`)).Reason)
+	require.False(t, Decode([]byte(`{"host":"h","removed":"yes"}`)).Removed)
+}

@@ -71,9 +71,12 @@ func (r *Revocation) Came() bool { return r.came.Load() }
 //
 // No lock is held: a request blocks while the connection takes no bytes, and then losses would be reported late.
 func (r *Revocation) drop(now bool) {
-	if !r.node.Swap(false) {
-		return
+	if r.node.Swap(false) {
+		r.delete(now)
 	}
+}
+
+func (r *Revocation) delete(now bool) {
 	left := zkconn.Orphan{Dir: r.t.queue.Dir, Node: r.path()}
 	if now {
 		answered, confirmed := confirmation(zkconn.Start(r.t.Epoch, zkconn.DeleteNode(left.Node)), zk.ErrNoNode)
@@ -152,20 +155,34 @@ const curatorsRequest = "__REVOKE__"
 // Ask asks the maker of the entry en to give it up. If the maker does not listen yet, it makes the node of the request, whose
 // path it returns: the caller must have it removed when the entry is gone. The error is errs.ErrStale if the entry is gone already.
 func (q *Queue) Ask(ctx context.Context, e *zkconn.Epoch, en Entry) (made string, err error) {
-	entry, path := q.Dir+"/"+en.Name, q.Dir+"/"+requestName(en.UUID)
-	there := &zk.CheckVersionRequest{Path: entry, Version: -1}
-	write := []any{there, &zk.SetDataRequest{Path: path, Data: q.Data(), Version: -1}}
-	create := []any{there, &zk.CreateRequest{Path: path, Data: q.Data(), Acl: q.ACL, Flags: zk.FlagEphemeral}}
-	if !node.Announces(en.UUID) && !node.Sealed(en.UUID) {
-		write = []any{&zk.SetDataRequest{Path: entry, Data: []byte(curatorsRequest), Version: -1}}
+	if !en.ours() {
+		return q.request(ctx, e, en, []any{&zk.SetDataRequest{Path: q.Dir + "/" + en.Name, Data: []byte(curatorsRequest), Version: -1}}, nil)
 	}
+	write, create := q.writes(en, q.Data())
+	return q.request(ctx, e, en, write, create)
+}
+
+// ours reports whether the maker of the entry is of this module.
+func (e Entry) ours() bool { return node.Announces(e.UUID) || node.Sealed(e.UUID) }
+
+// writes are the transactions that write data to the node of a request that the holder has made, and that make the node.
+func (q *Queue) writes(en Entry, data []byte) (write, create []any) {
+	there, path := &zk.CheckVersionRequest{Path: q.Dir + "/" + en.Name, Version: -1}, q.Dir+"/"+requestName(en.UUID)
+	return []any{there, &zk.SetDataRequest{Path: path, Data: data, Version: -1}},
+		[]any{there, &zk.CreateRequest{Path: path, Data: data, Acl: q.ACL, Flags: zk.FlagEphemeral}}
+}
+
+// request sends write, or create if there is no node to write to, until one of them is applied.
+func (q *Queue) request(ctx context.Context, e *zkconn.Epoch, en Entry, write, create []any) (made string, err error) {
 	// Each of them may be repeated: a request is one request, however often it is made.
+	doubt := false
+	_, removes := write[len(write)-1].(*zk.DeleteRequest)
 	for ops, pace := write, (node.Pace{Free: 1}); ; {
 		if err := e.Await(ctx); err != nil {
 			return made, err
 		}
-		if len(ops) > 1 && ops[1] == create[1] {
-			made = path
+		if len(create) > 0 && &ops[0] == &create[0] {
+			made = q.Dir + "/" + requestName(en.UUID)
 		}
 		_, err := e.StartMulti(ops...).Wait(ctx, e)
 		switch {
@@ -173,6 +190,8 @@ func (q *Queue) Ask(ctx context.Context, e *zkconn.Epoch, en Entry) (made string
 			return made, nil
 		case errors.Is(err, zk.ErrSessionExpired):
 			return made, zkconn.ErrOver
+		case refusedAt(err, 0, zk.ErrNoNode) && doubt && removes:
+			return made, nil // by the request whose answer was lost; if not, there is nothing left to remove
 		case refusedAt(err, 0, zk.ErrNoNode):
 			return made, errs.ErrStale
 		case refusedAt(err, 1, zk.ErrNoNode):
@@ -182,6 +201,7 @@ func (q *Queue) Ask(ctx context.Context, e *zkconn.Epoch, en Entry) (made string
 		case !zkconn.Unknown(err) && !errors.Is(err, zkconn.ErrNotSent):
 			return made, err
 		}
+		doubt = doubt || zkconn.Unknown(err)
 		if err := pace.Rest(ctx, e); err != nil {
 			return made, err
 		}

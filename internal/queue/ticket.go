@@ -36,6 +36,8 @@ type Ticket struct {
 	// undepend ends the dependence on it, which begins with the grant. Each is nil before.
 	unwant, undepend func()
 
+	why atomic.Pointer[removal] // nil unless its node was removed while it was held
+
 	delayed delayed // its mark, with a Delay
 	own     ownNode
 
@@ -82,6 +84,7 @@ type outcome struct {
 	node  bool // the node is removed, also if it is said to be gone: a node that is there must not stay, held by nobody
 	mark  bool // the mark is removed; else the next grant waits: see mark.go
 	loss  bool // the holder is told of a loss
+	why   bool // the process that removed the node is asked why: see removed.go
 	later bool // nothing happens yet: the removal may be our own. If the node was not replaced, it is looked at again
 }
 
@@ -91,7 +94,7 @@ var outcomes = [over][Replaced + 1]outcome{
 		Released: {node: true, mark: true},
 		Overrun:  {node: true},
 		Expired:  {node: true, loss: true},
-		Removed:  {node: true, loss: true},
+		Removed:  {node: true, loss: true, why: true},
 		Replaced: {},
 	},
 	replacing: {
@@ -147,6 +150,7 @@ func (t *Ticket) End(why Ending, grace time.Duration) {
 		}
 	}
 	loss.stop()
+	do.why = do.why && loss != nil // else it was never granted
 	t.remove(do, grace)
 	if do.loss {
 		loss.tell(t)
@@ -161,7 +165,11 @@ func (t *Ticket) remove(do outcome, grace time.Duration) {
 	mark := t.delayed.mark.Swap(nil)
 	defer mark.settle()
 	now := grace != 0 && t.Epoch.Linked()
-	t.Asked.drop(now)
+	if do.why {
+		t.learnWhy()
+	} else {
+		t.Asked.drop(now)
+	}
 	if !do.node {
 		return
 	}

@@ -178,7 +178,7 @@ func (w *world) granted(c *client, t *queue.Ticket) {
 }
 
 // named is an entry, and what begins its name.
-var named = regexp.MustCompile(`_c_([0-9a-f-]{36})(-lock-|-__READ__|-__WRIT__|-permit-\d+-|-latch-)?(-?\d*)`)
+var named = regexp.MustCompile(`(?:_c_|revoke-)([0-9a-f-]{36})(-lock-|-__READ__|-__WRIT__|-permit-\d+-|-latch-|_lock-2147483647)?(-?\d*)`)
 
 // short is a path as traces show it.
 func (w *world) short(path string) string {
@@ -190,7 +190,7 @@ func (w *world) short(path string) string {
 	if m == nil {
 		return path
 	}
-	kind := map[string]string{"-__READ__": "-read-", "-__WRIT__": "-write-"}[m[2]]
+	kind := map[string]string{"-__READ__": "-read-", "-__WRIT__": "-write-", queue.AsideEnd: "-request"}[m[2]]
 	if kind == "" {
 		kind = m[2]
 	}
