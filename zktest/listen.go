@@ -14,7 +14,7 @@ import (
 func RunAddr(t TB, addr string, opts ...Option) *Server {
 	t.Helper()
 	s := Run(t, opts...)
-	if err := s.listenOn(addr); err != nil {
+	if err := s.Listen(addr); err != nil {
 		t.Fatalf("%v; Run and Addr take a free port", err)
 	}
 	return s
@@ -23,19 +23,23 @@ func RunAddr(t TB, addr string, opts ...Option) *Server {
 // StartAddr is [Start] with an address to listen on.
 func StartAddr(addr string, opts ...Option) (*Server, error) {
 	s := Start(opts...)
-	if err := s.listenOn(addr); err != nil {
+	if err := s.Listen(addr); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Server) listenOn(addr string) error {
+// Listen opens the port addr of a server without one. It stays the same over restarts.
+func (s *Server) Listen(addr string) error {
 	if inBubble() {
 		return errSocket
 	}
 	s.netMu.Lock()
 	defer s.netMu.Unlock()
+	if s.addr != "" {
+		return fmt.Errorf("zktest: Listen(%q): the server has the port %s already", addr, s.addr)
+	}
 	s.addr = addr
 	err := s.listen()
 	if err != nil {

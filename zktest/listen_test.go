@@ -48,6 +48,27 @@ func TestAServerListensWhereItIsTold(t *testing.T) {
 	require.Equal(t, "imok", word(t, srv, "ruok"))
 }
 
+// A program may set the server up before its first client comes.
+func TestAServerMayListenLaterOnItsOnlyPort(t *testing.T) {
+	t.Parallel()
+	free := zktest.Run(t)
+	addr := free.Addr()
+	free.Close()
+
+	srv := zktest.Run(t)
+	srv.SetZxid(1 << 32)
+	require.NoError(t, srv.Listen(addr))
+	require.Equal(t, addr, srv.Addr())
+	require.Contains(t, word(t, srv, "srvr"), "Zxid: 0x100000000\n")
+	require.EqualError(t, srv.Listen("127.0.0.1:0"), `zktest: Listen("127.0.0.1:0"): the server has the port `+addr+` already`)
+	require.Equal(t, addr, srv.Addr())
+	allow := srv.Refuse()
+	_, err := net.Dial("tcp", addr)
+	require.Error(t, err)
+	allow()
+	require.Equal(t, "imok", word(t, srv, "ruok"))
+}
+
 // A client that looks for a server that is down could get its port as that of its own end.
 func TestNoClientGetsThePortOfAServerThatIsDown(t *testing.T) {
 	t.Parallel()

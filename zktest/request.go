@@ -22,6 +22,7 @@ type Request struct {
 	Code    Code   // of a multi the first failure
 	Created string // name, with sequence number
 	Fate    string // what a rule did; empty for nothing
+	Number  int    // in the log: 1, 2, and so on; 0 before it runs
 
 	heartbeat bool // a sync that is one
 }

@@ -4,6 +4,7 @@ package zktest
 type requestLog struct {
 	pieces []*logPiece // oldest first; all but the last are full
 	n      int
+	added  int // since the server was made
 	text   int // bytes of their paths
 }
 
@@ -22,6 +23,8 @@ const (
 
 func (l *requestLog) add(r Request) {
 	p := l.last()
+	l.added++
+	r.Number = l.added
 	p.requests = append(p.requests, r)
 	text := r.text()
 	p.text += text

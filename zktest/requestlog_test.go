@@ -19,6 +19,7 @@ func TestTheLogKeepsTheLastHundredThousandRequests(t *testing.T) {
 			require.LessOrEqual(t, len(all), maxLog+maxPiece)
 			require.Equal(t, i, all[len(all)-1].Xid)
 			require.Equal(t, i-int32(len(all))+1, all[0].Xid, "there is no gap")
+			require.Equal(t, int(i)+1, all[len(all)-1].Number, "it counts on when the log forgets")
 		}
 	}
 	next := int32(n)
