@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -14,12 +15,17 @@ import (
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
+// serveFlags are the flags of serve.
+type serveFlags struct {
+	listen, control           string
+	tick                      positiveDuration
+	verbose, extended, manual bool
+}
+
 func (a *app) serveCommand() *cobra.Command {
-	listen := defaultServers
-	var tick positiveDuration = 2e9
-	verbose, extended := false, false
+	f := serveFlags{listen: defaultServers, tick: 2e9}
 	cmd := &cobra.Command{
-		Use:   "serve [--listen HOST:PORT] [--tick D] [--extended-types] [--verbose]",
+		Use:   "serve [--listen HOST:PORT] [--tick D] [--extended-types] [--verbose] [--control HOST:PORT]",
 		Short: "Run an in-process ZooKeeper for other processes; it keeps nothing",
 		Long: `Runs an in-process ZooKeeper for other processes, for experiments and for tests. It is the
 server of Go package zktest. The other commands reach it with --servers HOST:PORT; without
@@ -27,11 +33,17 @@ server of Go package zktest. The other commands reach it with --servers HOST:POR
 
 It keeps nothing: when it ends, all nodes and sessions are gone. When it is ready it prints
 "listening on HOST:PORT". It ends with Ctrl-C, SIGTERM or SIGHUP, exit code 0, and does not wait for
-its clients.`,
+its clients.
+
+With --control tests in any language cause faults by HTTP with JSON: POST /expire, /disconnect,
+/partition, /heal, /lose-reply, /lose-request, /delay, /refuse, /restart, /advance; and look: GET
+/tree, /requests, /sessions, /leftovers. A second line is then printed: "control on http://HOST:PORT".
+docs/control.md has them all.`,
 		Example: `  menagerie serve &
   menagerie serve --listen 127.0.0.1:0          # any free port
   menagerie serve --tick 200ms                  # session timeouts from 400ms to 4s
-  menagerie serve --verbose 2>requests.log      # what clients do, a line each`,
+  menagerie serve --verbose 2>requests.log      # what clients do, a line each
+  menagerie serve --control 127.0.0.1:2182 &    # then: curl -X POST http://127.0.0.1:2182/restart`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, name := range connectionFlags {
@@ -39,58 +51,61 @@ its clients.`,
 					return usage("serve is itself a server, --%s has no meaning here: say where with --listen", name)
 				}
 			}
-			return a.serve(cmd, listen, a.serveOptions(tick.value(), verbose, extended))
+			return a.serve(cmd, f)
 		},
 	}
 	// Without those of a connection.
 	before, rest, _ := strings.Cut(cmd.UsageTemplate(), "{{if .HasAvailableInheritedFlags}}")
 	_, after, _ := strings.Cut(rest, "{{end}}")
 	cmd.SetUsageTemplate(before + after)
-	cmd.Flags().StringVar(&listen, "listen", listen, "listen on `HOST:PORT`; port 0 picks a free one")
-	cmd.Flags().Var(&tick, "tick", "tick time `D`: session timeouts are between 2 and 20 ticks")
-	cmd.Flags().BoolVar(&verbose, "verbose", false, "print requests (also heartbeats), sessions and connections to standard error, one a line")
-	cmd.Flags().BoolVar(&extended, "extended-types", false, "allow nodes with a time to live (a real server's zookeeper.extendedTypesEnabled)")
+	cmd.Flags().StringVar(&f.listen, "listen", f.listen, "listen on `HOST:PORT`; port 0 picks a free one")
+	cmd.Flags().Var(&f.tick, "tick", "tick time `D`: session timeouts are between 2 and 20 ticks")
+	cmd.Flags().BoolVar(&f.verbose, "verbose", false, "print requests (also heartbeats), sessions, connections to standard error, one a line")
+	cmd.Flags().BoolVar(&f.extended, "extended-types", false, "allow nodes with a time to live (a real server's zookeeper.extendedTypesEnabled)")
+	cmd.Flags().StringVar(&f.control, "control", "", "listen on `HOST:PORT` of this machine for what causes faults; port 0 picks a free one")
+	cmd.Flags().BoolVar(&f.manual, "manual-clock", false, "sessions expire only when POST /advance moves the clock; needs --control")
 	return cmd
 }
 
 // serveOptions makes the server behave as a real one with that tick does.
-func (a *app) serveOptions(tick time.Duration, verbose, extended bool) []zktest.Option {
+func (a *app) serveOptions(f serveFlags) []zktest.Option {
+	tick := f.tick.value()
 	opts := []zktest.Option{zktest.WithTick(tick), zktest.WithTimeoutLimits(2*tick, 20*tick), zktest.WithLogger(slog.New(a.teller()))}
-	if extended {
+	if f.extended {
 		opts = append(opts, zktest.WithExtendedTypes())
 	}
-	if verbose {
+	if f.manual {
+		opts = append(opts, zktest.WithManualClock())
+	}
+	if f.verbose {
 		opts = append(opts, zktest.WithVerbose(func(args ...any) { fmt.Fprintln(a.stderr, args...) }))
 	}
 	return opts
 }
 
-func (a *app) serve(cmd *cobra.Command, address string, opts []zktest.Option) error {
+func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 	ctx, stop := signalContext(cmd.Context())
 	defer stop()
-	l, err := net.Listen("tcp", address)
+	controls, err := listenForControl(f)
 	if err != nil {
-		return listenError(address, err)
+		return err
 	}
-	srv := zktest.Start(opts...)
+	defer controls.Close()
+	srv := zktest.Start(a.serveOptions(f)...)
+	defer srv.Close()
 	srv.SetZxid(firstZxid(time.Now()))
+	if err := srv.Listen(f.listen); err != nil {
+		return listenError("listen", f.listen, errors.Unwrap(err))
+	}
 	fmt.Fprintln(a.stderr, "an in-process ZooKeeper: it keeps nothing, all data is gone when it ends")
-	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(l) }()
-	if _, err := fmt.Fprintf(a.stdout, "listening on %s\n", l.Addr()); err != nil {
-		srv.Close()
-		<-failed
-		return failure("serve on %s: cannot print that the server is ready: %v", l.Addr(), err)
+	ready := fmt.Sprintf("listening on %s\n", srv.Addr())
+	if f.control != "" {
+		ready += fmt.Sprintf("control on http://%s\n", controls.Addr())
 	}
-	select {
-	case err := <-failed:
-		srv.Close()
-		return failure("serve on %s: %v", l.Addr(), err)
-	case <-ctx.Done():
-		srv.Close()
-		<-failed
-		return nil
+	if _, err := io.WriteString(a.stdout, ready); err != nil {
+		return failure("serve on %s: cannot print that the server is ready: %v", srv.Addr(), err)
 	}
+	return a.control(ctx, srv, controls, f)
 }
 
 // firstZxid makes a server that is started later begin with later transactions than all before: clients that have seen a later one than the
@@ -102,16 +117,16 @@ func firstZxid(now time.Time) int64 {
 }
 
 // listenError names the address and what to do about it.
-func listenError(address string, err error) error {
+func listenError(flag, address string, err error) error {
 	var addr *net.AddrError
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return failure("cannot listen on %s: the port is in use; stop the server that has it, "+
-			"or choose another with --listen (port 0 picks a free one)", address)
+			"or choose another with --%s (port 0 picks a free one)", address, flag)
 	case errors.As(err, &addr):
 		return usage("cannot listen on %q: %s; want HOST:PORT such as %s", address, addr.Err, defaultServers)
 	case errors.Is(err, syscall.EACCES):
-		return failure("cannot listen on %s: permission denied; choose a port above 1023 with --listen", address)
+		return failure("cannot listen on %s: permission denied; choose a port above 1023 with --%s", address, flag)
 	}
-	return failure("cannot listen on %s: %s; choose another address with --listen", address, strings.TrimPrefix(err.Error(), "listen "))
+	return failure("cannot listen on %s: %s; choose another address with --%s", address, strings.TrimPrefix(err.Error(), "listen "), flag)
 }
