@@ -79,7 +79,7 @@ func (a *app) status(ctx context.Context, check string, asJSON bool) error {
 	if ctx.Err() != nil {
 		return a.contextError(context.Cause(ctx), o.Limit, nil)
 	}
-	r.Findings = append(r.Findings, open...)
+	r.Add(open...)
 	if err := a.printStatus(r, asJSON); err != nil {
 		return err
 	}

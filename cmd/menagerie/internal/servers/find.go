@@ -52,7 +52,7 @@ var faults = []struct {
 		func(r release) bool { return !r.from(3, 5, 0) }},
 }
 
-// find appends the findings, the problems first.
+// find appends the findings.
 func (r *Report) find(timeout time.Duration) {
 	r.Findings = []Finding{}
 	r.findServers()
@@ -65,6 +65,12 @@ func (r *Report) find(timeout time.Duration) {
 		r.add(Note, "", "add them to it in zoo.cfg, and restart each server",
 			"the servers do not tell which clients live: allow cons and dump in 4lw.commands.whitelist")
 	}
+	r.Add()
+}
+
+// Add adds findings, and puts the problems first.
+func (r *Report) Add(more ...Finding) {
+	r.Findings = append(r.Findings, more...)
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return strings.Compare(b.Severity, a.Severity) }) // "problem" > "note"
 }
 
@@ -82,7 +88,7 @@ func (r *Report) findServers() {
 		case !s.Serves && s.Reachable:
 			r.add(Problem, s.Addr, "look at its log: can it reach the other servers?", "%s does not serve: %s", s.Addr, s.Error)
 		case !s.Serves:
-			r.add(Problem, s.Addr, "start it, or take it out of the connect string", "%s is down: %s", s.Addr, s.Error)
+			r.add(Problem, s.Addr, "start it, correct its port or --tls, or take it out of the connect string", "%s is not reachable: %s", s.Addr, s.Error)
 		case s.Mode == "read-only":
 			r.add(Problem, s.Addr, "look at its log: can it reach the other servers?", "%s is read-only: it has no quorum", s.Addr)
 		}

@@ -88,7 +88,7 @@ func TestAServerThatIsDownIsAFindingOnly(t *testing.T) {
 		r := look(t, o, 0)
 		require.True(t, r.Ensemble.Quorum)
 		require.Equal(t, 2, r.Ensemble.Serving)
-		require.Equal(t, []string{"problem: " + o.Servers[down] + " is down: connection refused: no server listens there"}, texts(r))
+		require.Equal(t, []string{"problem: " + o.Servers[down] + " is not reachable: connection refused: no server listens there"}, texts(r))
 		require.Equal(t, o.Servers[down], r.Findings[0].Server)
 		require.False(t, r.Servers[down].Reachable)
 		require.EqualValues(t, -1, r.Servers[down].LatencyMS)
@@ -103,7 +103,7 @@ func TestASilentServerDoesNotKeepTheOthersFromBeingSeen(t *testing.T) {
 		synctest.Wait()
 		defer e.Server(frozen).Freeze()()
 		r := look(t, o, limit)
-		require.Equal(t, []string{"problem: " + o.Servers[frozen] + " is down: silent: it accepted the connection and gave no answer in 6.8s"}, texts(r))
+		require.Equal(t, []string{"problem: " + o.Servers[frozen] + " is not reachable: silent: it accepted the connection and gave no answer in 6.8s"}, texts(r))
 		for i, s := range r.Servers {
 			require.Equal(t, i != frozen, s.Serves)
 			require.Equal(t, map[bool]int64{true: -1}[i == frozen], s.ZxidLag)
