@@ -99,7 +99,7 @@ func (s *sight) clients(ctx context.Context) {
 			return
 		}
 		for id := range again.owners {
-			again.owners[id] = d.owners[id]
+			again.owners[id] = d.owners[id] // only those that both show
 		}
 		d = again
 	}

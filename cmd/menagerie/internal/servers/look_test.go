@@ -312,3 +312,52 @@ func TestVersionsWithFaultsAreFindings(t *testing.T) {
 	r.find(0)
 	require.Equal(t, []string{"note: the servers have several versions: 3.8.6, 3.9.4"}, texts(r))
 }
+
+// A server prints the sessions before the nodes. A session that began in between is in the next dump.
+func TestASessionIsMissingOnlyIfTwoDumpsMissIt(t *testing.T) {
+	const head, missed = "SessionTracker dump:\nSession Sets (1)/(1):\n", "ephemeral nodes dump:\nSessions with Ephemerals (1):\n0x77:\n\t/a\n"
+	for name, c := range map[string]struct {
+		dumps []string
+		want  string
+	}{
+		"it began in between": {[]string{head + missed, head + "1 expire at Sat Jan 01 00:00:06 UTC 2000:\n\t0x77\n" + missed}, "not connected to any server"},
+		"another one":         {[]string{head + strings.ReplaceAll(missed, "77", "78"), head + missed}, ""},
+		"no second answer":    {[]string{head + missed, ""}, "not connected to any server"},
+		"it does not exist":   {[]string{head + missed, head + missed}, "its session does not exist (ZOOKEEPER-4837): release it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			alone(t, func(t *testing.T, s *zktest.Server, o Options) {
+				plain := o.Dial
+				o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+					conn, err := plain(ctx, network, addr)
+					return &doctored{conn, &c.dumps, nil}, err
+				}
+				text, _ := look(t, o, 0).Dead(0x77)
+				require.Equal(t, c.want, text)
+				require.Empty(t, c.dumps)
+			})
+		})
+	}
+}
+
+// doctored answers dump with texts of the test.
+type doctored struct {
+	net.Conn
+	dumps *[]string
+	text  io.Reader
+}
+
+func (d *doctored) Write(b []byte) (int, error) {
+	if string(b) == "dump" && len(*d.dumps) > 0 {
+		d.text, *d.dumps = strings.NewReader((*d.dumps)[0]), (*d.dumps)[1:]
+		return len(b), nil
+	}
+	return d.Conn.Write(b)
+}
+
+func (d *doctored) Read(b []byte) (int, error) {
+	if d.text != nil {
+		return d.text.Read(b)
+	}
+	return d.Conn.Read(b)
+}

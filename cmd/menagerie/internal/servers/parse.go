@@ -212,8 +212,8 @@ func (d *dump) orphans() (ids []int64) {
 	if !d.decides {
 		return nil
 	}
-	for id := range d.owners {
-		if _, exists := d.expires[id]; !exists {
+	for id, owns := range d.owners {
+		if _, exists := d.expires[id]; owns && !exists {
 			ids = append(ids, id)
 		}
 	}
