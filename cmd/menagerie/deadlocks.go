@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/survey"
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
 	"github.com/go-menagerie/menagerie/internal/wording"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -126,13 +127,13 @@ func writeDeadlocks(w *bytes.Buffer, v *survey.View, waits []waitRow, now time.T
 		fmt.Fprintln(w, "no deadlock")
 	}
 	if len(waits) > 0 {
-		rows := [][]string{{"WAITER", "WAITS FOR", "BEHIND", "SINCE", "STUCK"}}
+		rows := [][]string{{"WAITER", "WAITS FOR", "BEHIND", "SINCE", "TOKEN", "STUCK"}}
 		for _, r := range waits {
 			stuck := ""
 			if r.Stuck {
 				stuck = "yes"
 			}
-			rows = append(rows, []string{r.Who(), r.Path, r.Behind, age(r.Time(), now, false), stuck})
+			rows = append(rows, []string{r.Owned(), r.Path, tree.Dash(r.Behind), age(r.Time(), now, false), tree.Dash(r.Token), stuck})
 		}
 		writeTable(w, rows, maxColumns, flexible{1, narrowest, cutMiddle}, flexible{0, narrowest, cut}, flexible{2, narrowest, cut})
 	}

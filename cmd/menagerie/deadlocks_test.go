@@ -24,7 +24,7 @@ func TestDeadlocksShowsWhoWaitsForWhom(t *testing.T) {
 	s.queued(t, "/d/a", 2)
 	p := run(t, "deadlocks", "/d", "--servers", s.addr)
 	p.succeeded()
-	require.Regexp(t, `^no deadlock\nWAITER +WAITS FOR +BEHIND +SINCE +STUCK\n\S+ pid \d+ +/d/a +\S+ pid \d+ +\S+Z \(\d+s\)\n$`, p.stdout.String())
+	require.Regexp(t, `^no deadlock\nWAITER +WAITS FOR +BEHIND +SINCE +TOKEN +STUCK\ntrue@\S+:\d+ +/d/a +sh@\S+:\d+ +\S+Z \(\d+s\) +[0-9a-f-]{25}\n$`, p.stdout.String())
 	require.NoError(t, waiter.cmd.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, 143, waiter.wait())
 }

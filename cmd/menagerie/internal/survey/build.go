@@ -58,6 +58,6 @@ func (s *Survey) explain(o *Object, i int, e *Entry, now time.Time) {
 	}
 	if e.State == zksync.Waiting && o.Queue && i > 0 {
 		ahead := o.Entries[i-1]
-		e.Ahead, e.Behind = ahead.Node, ahead.Who()
+		e.Ahead, e.Behind = ahead.Node, ahead.Owned()
 	}
 }

@@ -49,7 +49,7 @@ func (v *View) findCycles(now time.Time, known func(key string) bool) {
 		cycle := Cycle{Text: c.Text(now), Certain: true}
 		for _, s := range c.Steps {
 			wait, blocker := shown[s.Wait.Node], shown[s.Blocker.Node]
-			wait.Stuck, wait.Ahead, wait.Behind = true, blocker.Node, blocker.Who()
+			wait.Stuck, wait.Ahead, wait.Behind = true, blocker.Node, blocker.Owned()
 			cycle.Certain = cycle.Certain && wait.Under != ""
 			cycle.Steps = append(cycle.Steps, Step{Path: s.Wait.Path, Wait: wait.Row, Blocker: blocker.Row})
 		}

@@ -72,7 +72,7 @@ func TestAViewShowsTheHoldBesideTheUsualOnesAndTheQueue(t *testing.T) {
 		require.InDelta(t, 6*time.Second, time.Duration(holder.For), float64(time.Second), "nodes show whole seconds")
 		require.InDelta(t, 2, holder.Ratio, 0.5)
 		require.Equal(t, holder.Node, waiter.Ahead)
-		require.Equal(t, holder.Who(), waiter.Behind)
+		require.Equal(t, holder.Owner.String(), waiter.Behind)
 		require.Zero(t, waiter.Ratio)
 
 		require.NoError(t, held.Unlock())

@@ -100,6 +100,14 @@ func Dash(s string) string {
 // Who is the owner in a sentence: "web-3 pid 4711".
 func (r Row) Who() string { return wording.Who(node.Owner(r.Owner), SessionID(r.Session)) }
 
+// Owned is the owner in a table: "invoices@web-3:4711", or its session.
+func (r Row) Owned() string {
+	if r.Owner == (Owner{}) {
+		return r.Who()
+	}
+	return r.Owner.String()
+}
+
 // HeldBy names the first holder, and says how many others there are.
 func HeldBy(holders []Row, now time.Time) string {
 	if len(holders) == 0 {
