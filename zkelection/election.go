@@ -70,11 +70,13 @@ func New(s *zksync.Session, path string, self Candidate, opts ...zksync.Option) 
 	}
 	g := share.NewUnshared(at, "", queue.KindLock)
 	g.Queue().Type, g.Queue().Refuse = layout.Election, latches.Refuse
-	g.Queue().Data = func() []byte {
+	g.Queue().Data = func(under string) []byte {
 		if e.bare {
 			return []byte(e.self.ID)
 		}
-		return e.content(e.data()).Encode()
+		c := e.content(e.data())
+		c.Under = at.Under(under)
+		return c.Encode()
 	}
 	g.Queue().Open = true // see SetData
 	g.Queue().Says = true

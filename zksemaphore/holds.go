@@ -153,7 +153,7 @@ func (w *Weighted) shrink(l *lease.Lease, n int64) (_ *lease.Lease, ok bool, err
 	ctx, cancel := w.at.Bounded(context.Background())
 	defer cancel()
 	old.SetReplacing(true)
-	data := w.at.Content(node.Content{Token: l.Token()})
+	data := w.at.Content(node.Content{Token: l.Token(), Under: w.at.Under(old.Under)})
 	data.Since = l.Since()
 	sent, err := old.ReplaceBy(ctx, p, data.Encode())
 	at, refused := p.Epoch.Connection(), false

@@ -41,6 +41,10 @@ var (
 	// ErrNotFound: there is no such thing. It is an fs.ErrNotExist.
 	ErrNotFound = errs.ErrNotFound
 
+	// ErrDeadlock: the call waited for a caller that waited for this one: see WithDeadlockDetection. The error
+	// names the cycle.
+	ErrDeadlock = errs.ErrDeadlock
+
 	// ErrStale: a newer token was seen, so the holder no longer holds; or WithForwardOnly found that the
 	// servers have lost transactions.
 	ErrStale = errs.ErrStale

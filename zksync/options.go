@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/codec"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
@@ -160,6 +161,22 @@ func WithLockDelay(d time.Duration) Option {
 // session expires.
 func WithAsyncUnlock() Option {
 	return session.ForLock("WithAsyncUnlock", func(s *session.Settings) { s.Async = true })
+}
+
+// WithDeadlockDetection lets a wait that closes a cycle of waits fail with [ErrDeadlock], one second after it began; Lock panics
+// with it. Before that it costs no request, and never for a caller that holds nothing. A caller holds the leases of its
+// context, and what its goroutine acquired, or the goroutine that started that one. It looks at the locks in the
+// directories of the locks that the session holds or waits for; with roots, also at all below these.
+// docs/guarantees.md says what it finds.
+func WithDeadlockDetection(roots ...string) CommonOption {
+	return session.ForBoth("WithDeadlockDetection", func(s *session.Settings) {
+		for _, root := range roots {
+			if err := node.ValidateNode(root); err != nil {
+				s.Misuse("%v", err)
+			}
+		}
+		s.Deadlocks = &session.Deadlocks{Roots: slices.Clone(roots)}
+	})
 }
 
 // WithCodec sets how values become the data of nodes. The default is JSON. A value that the codec refuses, or

@@ -24,6 +24,7 @@ var (
 	ErrBroken         = errors.New("zksync: broken")
 	ErrNoLeader       = errors.New("zksync: no leader")
 	ErrStale          = errors.New("zksync: stale token")
+	ErrDeadlock       = errors.New("zksync: deadlock")
 
 	// ErrNotFound is an fs.ErrNotExist, too.
 	ErrNotFound = Kind("zksync: not found", fs.ErrNotExist)

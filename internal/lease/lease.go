@@ -12,6 +12,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/petermattis/goid"
 )
 
 // Lease is documented in package zksync.
@@ -32,6 +33,8 @@ type Lease struct {
 	given atomic.Bool
 
 	left atomic.Bool // see Leave
+
+	goroutine int64 // that acquired it; 0 without deadlock detection: see owners
 
 	mu     sync.Mutex
 	err    error
@@ -58,7 +61,11 @@ type Grantor interface {
 // New makes a lease that is yet to be granted. Nobody may use it before Grant. The lease keeps the values
 // of the acquiring context, but does not end with it: that context bounds only the wait.
 func New(ctx context.Context, grantor Grantor, at *session.Access, dropIn bool) *Lease {
-	return &Lease{access: at, grantor: grantor, dropIn: dropIn, asked: ctx}
+	l := &Lease{access: at, grantor: grantor, dropIn: dropIn, asked: ctx}
+	if at.Settings.Deadlocks != nil {
+		l.goroutine = goid.Get()
+	}
+	return l
 }
 
 // Grant makes l the lease of a grant. It is called once.
@@ -67,11 +74,13 @@ func (l *Lease) Grant(p *queue.Ticket, passes uint32, now time.Time) {
 	if l.began.IsZero() {
 		l.began = now
 	}
+	l.owned((*owners).add)
 }
 
-// Continue makes l, which is yet to be granted, go on with the hold of old: a bound of the hold counts from its beginning.
+// Continue makes l, which is yet to be granted, go on with the hold of old: a bound of the hold counts from its beginning, and
+// its owner is the same.
 func (l *Lease) Continue(old *Lease) *Lease {
-	l.began = old.began
+	l.began, l.goroutine = old.began, old.goroutine
 	return l
 }
 
@@ -269,6 +278,7 @@ func (l *Lease) Finish(err error) (first bool) {
 		l.leaveOuter()
 		return true
 	}
+	l.owned((*owners).remove)
 	l.finishSubleases(err)
 	if bound != nil {
 		bound.Stop()

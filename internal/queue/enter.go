@@ -17,7 +17,10 @@ func (q *Queue) enter(ctx context.Context, e *zkconn.Epoch, old *Ticket) (*Ticke
 	if old != nil {
 		old.Asked.drop(e.Linked()) // before the entry, which then may be alone
 	}
-	create := node.Make
+	create, data, w := node.Make, q.plain, waiterOf(ctx)
+	if w != nil {
+		data = func() []byte { return q.Data(w.Under) }
+	}
 	if q.Config != nil {
 		create = q.makeAgreed
 	}
@@ -25,7 +28,7 @@ func (q *Queue) enter(ctx context.Context, e *zkconn.Epoch, old *Ticket) (*Ticke
 	n, err := create(ctx, e, node.Spec{
 		Dir: q.Dir, Base: q.Base, ACL: q.ACL, Plain: q.readOnlyDir, Type: q.Type, Looks: q.Looks, Refuse: q.Refuse,
 		Name:   func(uuid string) string { return entryPrefix(q.Kind, uuid, q.Weight) },
-		Data:   q.Data,
+		Data:   data,
 		Flags:  zk.FlagEphemeral | zk.FlagSequence,
 		Sealed: q.seals,
 		Before: func() []any {
@@ -67,6 +70,10 @@ func (q *Queue) enter(ctx context.Context, e *zkconn.Epoch, old *Ticket) (*Ticke
 	self.Czxid = n.Czxid
 	t := newTicket(q, n.Epoch, self, n.Path)
 	t.delayed.entered = time.Now()
+	if w != nil {
+		t.Under = w.Under
+		w.entered.Store(&self.Name)
+	}
 	// An entry that is the only child of the directory is granted whatever can be granted at all: nobody
 	// is ahead of it, and nobody can get ahead of it any more. All others must learn who is ahead.
 	if n.Dir != nil {

@@ -283,7 +283,7 @@ func (d *delay) replace(ctx context.Context, others []holdMark) error {
 	for _, m := range others {
 		ops = append(ops, &zk.DeleteRequest{Path: d.Dir + "/" + m.name, Version: -1})
 	}
-	_, err := d.epoch.StartMulti(append(ops, &zk.CreateRequest{Path: mark.path, Data: d.Data(), Acl: d.ACL})...).Wait(ctx, d.epoch)
+	_, err := d.epoch.StartMulti(append(ops, &zk.CreateRequest{Path: mark.path, Data: d.plain(), Acl: d.ACL})...).Wait(ctx, d.epoch)
 	refused := new(zkconn.TxnError)
 	switch {
 	case errors.Is(err, zk.ErrSessionExpired):

@@ -158,7 +158,7 @@ func (q *Queue) Ask(ctx context.Context, e *zkconn.Epoch, en Entry) (made string
 	if !en.ours() {
 		return q.request(ctx, e, en, []any{&zk.SetDataRequest{Path: q.Dir + "/" + en.Name, Data: []byte(curatorsRequest), Version: -1}}, nil)
 	}
-	write, create := q.writes(en, q.Data())
+	write, create := q.writes(en, q.plain())
 	return q.request(ctx, e, en, write, create)
 }
 

@@ -17,6 +17,10 @@ type Ticket struct {
 	Entry Entry // with its czxid, the fencing token
 	Node  string
 	Asked Revocation // to give the lock up
+	Under string     // what the entry says that its owner held: see [Waiter]
+
+	// Named says that another entry may say that its owner holds this one. So the node must not be handed over to another owner.
+	Named atomic.Bool
 
 	// Unanswered counts transactions of the holder that check the node and have no answer. Each may
 	// yet be applied as long as the node is there, so the node must not be handed over to another hold.

@@ -76,7 +76,7 @@ func NewDelayed[O Option](pkg string, s *Session, path string, opts []O) *Access
 }
 
 // OfHolds are the options that have a meaning for holds only.
-var OfHolds = []string{"WithHandover", "WithLinger", "WithMaxHold", "WithAsyncUnlock"}
+var OfHolds = []string{"WithHandover", "WithLinger", "WithMaxHold", "WithAsyncUnlock", "WithDeadlockDetection"}
 
 // Without makes every call of the primitive report a misuse
 // if one of these options was given: they mean nothing to it.
@@ -110,7 +110,7 @@ func (a *Access) Queue(sub string, kind queue.Kind) *queue.Queue {
 		Client: a.client, Logger: a.logger,
 		Dir: a.Full(a.Path) + sub, Shown: a.Path + sub,
 		Kind: kind, ACL: a.Settings.ACL,
-		Data: a.Owner, Crowds: &a.crowds, Delay: a.Settings.Delay, Begins: a.lookIfOpen,
+		Data: a.underData, Crowds: &a.crowds, Delay: a.Settings.Delay, Begins: a.lookIfOpen,
 	}
 	if sub == "" {
 		q.Type, q.Looks = queue.TypeOf(kind), &a.looks
@@ -139,6 +139,13 @@ func (a *Access) Refuse(err error) {
 
 // ACL is the access control list of the primitive's nodes.
 func (a *Access) ACL() []zk.ACL { return a.Settings.ACL }
+
+// Under is what an entry says that its owner held: said, or what the session says for all its entries.
+func (a *Access) Under(said string) string { return cmp.Or(said, a.Settings.Under) }
+
+func (a *Access) underData(said string) []byte {
+	return a.Content(node.Content{Under: a.Under(said)}).Encode()
+}
 
 // Owner is the data of a node that tells only its owner.
 func (a *Access) Owner() []byte { return a.Content(node.Content{}).Encode() }

@@ -42,12 +42,17 @@ type Settings struct {
 	Codec codec.Codec
 
 	// Of both.
-	ACL  []zk.ACL
-	Name string
+	ACL       []zk.ACL
+	Name      string
+	Deadlocks *Deadlocks // of WithDeadlockDetection; nil without
+	Under     string     // what every entry says that its owner held; "" for nothing: see node.FormatUnder
 
 	used []use
 	bad  error
 }
+
+// Deadlocks is where deadlocks are looked for.
+type Deadlocks struct{ Roots []string }
 
 // use is the name of an option that was given to a constructor, and where the option has a meaning.
 type use struct {
@@ -162,6 +167,7 @@ func sessionSettings(opts []SessionOption) (Settings, error) {
 func lockSettings(defaults Settings, opts []Option, suits func(use) bool) Settings {
 	s := Settings{
 		ACL: defaults.ACL, Name: defaults.Name, Codec: codec.JSON,
+		Deadlocks: defaults.Deadlocks, Under: defaults.Under,
 		Handover: defaultHandover, HandoverIn: DefaultHandoverIn,
 	}
 	for _, o := range opts { // in order, so of two equal ones the last counts

@@ -109,7 +109,7 @@ func (c *Cohort) Acquire(ctx context.Context, dropIn bool) (*lease.Lease, error)
 // await takes a ticket that lingers. Otherwise it waits until it is granted or fails. In the states acquiring, held,
 // replacing and runsOn it does nothing else: whoever ends the state sees to the goroutines that wait.
 func (c *Cohort) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
-	l := lease.New(ctx, c, c.side.at, dropIn)
+	l := lease.New(asked(ctx), c, c.side.at, dropIn)
 	c.mu.Lock()
 	if c.relock(l) {
 		c.mu.Unlock()
@@ -121,6 +121,9 @@ func (c *Cohort) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 	}
 	w := newWaiter(ctx, l)
 	c.waiters.add(w)
+	if w.guard != nil {
+		w.guard.stand(func() (string, bool) { return c.stands(w) })
+	}
 	if c.state == idle && ctx.Done() == nil {
 		// The context of this goroutine never ends, so it can
 		// wait for the servers itself, without another goroutine.
@@ -138,7 +141,8 @@ func (c *Cohort) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 	return w.wait(c.withdraw)
 }
 
-// withdraw takes a waiter off the list. If it was the last one, the acquisition is cancelled. The cancelled
+// withdraw takes a waiter off the list. If it was the last one, the acquisition is cancelled; also if its entry says what the waiter
+// holds: then the others queue again. The cancelled
 // acquisition cleans up by itself. A goroutine that comes meanwhile need not wait for that: the state is idle.
 func (c *Cohort) withdraw(w *waiter) (cancelled *acquisition) {
 	c.mu.Lock()
@@ -149,12 +153,27 @@ func (c *Cohort) withdraw(w *waiter) (cancelled *acquisition) {
 	c.waiters.remove(w)
 	c.acquisition.leftBy(&c.side, w)
 	w.held = c.hold
-	if a := c.acquisition; a != nil && waited && c.waiters.len() == 0 {
+	if a := c.acquisition; a != nil && waited && (c.waiters.len() == 0 || a.speaksFor(w)) {
 		c.become(idle, nil, nil, nil)
 		a.cancel(errNobody)
+		c.advance(nil)
 		return a
 	}
 	return nil
+}
+
+// stands is where w stands: the entry with which it waits, or behind which; "" if it does not wait for another contender now.
+func (c *Cohort) stands(w *waiter) (entry string, own bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case w.place == nil:
+	case c.acquisition != nil:
+		return c.acquisition.standing(w)
+	case c.state == held:
+		return c.grant.ticket.Entry.Name, false
+	}
+	return "", false
 }
 
 // advance begins an acquisition for the goroutines that wait, in a goroutine of its own, if nobody does anything for them
@@ -175,8 +194,7 @@ func (c *Cohort) advance(old *queue.Ticket) {
 // begin makes an acquisition and the state acquiring. run carries the acquisition out: it is one call of
 // queue.Queue.ObtainFrom, and ends in acquisitionEnded. mu is held.
 func (c *Cohort) begin(old *queue.Ticket) (run func()) {
-	var a *acquisition
-	a, run = c.side.newAcquisition(old, c.ticketLost, func(p *queue.Ticket, err error) *queue.Ticket {
+	a, run := c.side.newAcquisition(c.waiters.first(), old, c.ticketLost, func(a *acquisition, p *queue.Ticket, err error) *queue.Ticket {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.acquisition != a {
@@ -286,13 +304,13 @@ func outlived(l *lease.Lease) bool { return l.DropIn() && l.Err() != errs.ErrRel
 // hand-overs: a downgrade, or a grant in the place of one that could not be given up.
 const mostPasses = math.MaxUint32 - 1<<16
 
-// unsettled reports whether nobody may hold g's ticket again. There are three causes. A
+// unsettled reports whether nobody may hold g's ticket again. There are four causes. A
 // guarded transaction may be under way, or its outcome unknown: if it is applied after
 // the hold has ended, it must fail because the node is gone, and not succeed during a
 // successor's hold of the same node. Or there are no tokens left for the ticket. Or somebody has
-// asked its holder to give the lock up: who holds after it was not asked.
+// asked its holder to give the lock up: who holds after it was not asked. Or an entry says that its owner holds the ticket.
 func (g *grant) unsettled() bool {
-	return g.ticket.Unanswered.Load() > 0 || g.passes >= mostPasses || g.ticket.Asked.Came()
+	return g.ticket.Unanswered.Load() > 0 || g.passes >= mostPasses || g.ticket.Asked.Came() || g.ticket.Named.Load()
 }
 
 // mayPass reports whether the ticket may go to the next waiter of this process. mu is held.

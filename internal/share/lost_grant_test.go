@@ -71,7 +71,7 @@ func TestNothingIsGrantedOnATicketWhoseLossIsOnItsWay(t *testing.T) {
 				b := &batch{of: r, state: acquiring}
 				b.waiters.add(w)
 				r.current = b
-				r.acquisitionEnded(b, losing(r.q), nil)
+				r.acquisitionEnded(b, b.acquisition, losing(r.q), nil)
 				return w.wait(func(w *waiter) *acquisition { return r.withdraw(b, w) })
 			})
 		},

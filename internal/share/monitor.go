@@ -129,5 +129,6 @@ func (s *suspended) Epoch() *zkconn.Epoch { return s.e }
 func (s *suspended) Abandon()             {}
 
 func (s *suspended) Regain(ctx context.Context) (*lease.Lease, error) {
+	ctx, _ = s.c.side.guarded(ctx) // which does not look: the wait for a condition must end with the lock
 	return s.c.Acquire(ctx, s.dropIn)
 }

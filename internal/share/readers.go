@@ -85,7 +85,7 @@ func (r *Readers) Acquire(ctx context.Context, dropIn bool) (*lease.Lease, error
 // await joins the present batch if that is held. Otherwise it waits, in the present
 // batch or in a new one, until it is granted or fails.
 func (r *Readers) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
-	l, now := lease.New(ctx, r, r.at, dropIn), time.Now() // not under mu, which all readers need
+	l, now := lease.New(asked(ctx), r, r.at, dropIn), time.Now() // not under mu, which all readers need
 	r.mu.Lock()
 	b := r.current
 	open := b.open(now)
@@ -106,6 +106,10 @@ func (r *Readers) await(ctx context.Context, dropIn bool) (*lease.Lease, error) 
 		r.current = b
 		r.begin(b)
 	}
+	if w.guard != nil {
+		joined := b
+		w.guard.stand(func() (string, bool) { return r.stands(joined, w) })
+	}
 	r.mu.Unlock()
 	return w.wait(func(w *waiter) *acquisition { return r.withdraw(b, w) })
 }
@@ -120,18 +124,36 @@ func (r *Readers) join(b *batch, l *lease.Lease, now time.Time) (*lease.Lease, e
 }
 
 // withdraw takes a waiter off the list of its batch. If nobody
-// waits for the batch any more, its acquisition is cancelled.
+// waits for the batch any more, its acquisition is cancelled; if its entry says what the waiter holds, the others queue again.
 func (r *Readers) withdraw(b *batch, w *waiter) (cancelled *acquisition) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	b.waiters.remove(w)
 	b.acquisition.leftBy(&r.side, w)
-	if b.state != acquiring || b.waiters.len() > 0 {
+	cancelled = b.acquisition
+	switch {
+	case b.state != acquiring:
+		return nil
+	case b.waiters.len() == 0:
+		r.forget(b)
+		cancelled.cancel(errNobody)
+	case cancelled.speaksFor(w):
+		cancelled.cancel(errNobody)
+		r.begin(b)
+	default:
 		return nil
 	}
-	r.forget(b)
-	b.acquisition.cancel(errNobody)
-	return b.acquisition
+	return cancelled
+}
+
+// stands is [Cohort.stands] for a reader of b.
+func (r *Readers) stands(b *batch, w *waiter) (entry string, own bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if w.place == nil {
+		return "", false
+	}
+	return b.acquisition.standing(w)
 }
 
 func (r *Readers) newBatch() *batch {
@@ -143,7 +165,9 @@ func (r *Readers) newBatch() *batch {
 
 // begin begins the acquisition of a ticket for b. mu is held.
 func (r *Readers) begin(b *batch) {
-	a, run := r.newAcquisition(nil, r.ticketLost, func(p *queue.Ticket, err error) *queue.Ticket { return r.acquisitionEnded(b, p, err) })
+	a, run := r.newAcquisition(b.waiters.first(), nil, r.ticketLost, func(a *acquisition, p *queue.Ticket, err error) *queue.Ticket {
+		return r.acquisitionEnded(b, a, p, err)
+	})
 	b.acquisition = a
 	if !r.at.Session.Spawn(run) {
 		r.end(b, errs.ErrClosed)
@@ -151,10 +175,12 @@ func (r *Readers) begin(b *batch) {
 }
 
 // acquisitionEnded returns the ticket if nobody wants it any more.
-func (r *Readers) acquisitionEnded(b *batch, p *queue.Ticket, err error) (unwanted *queue.Ticket) {
+func (r *Readers) acquisitionEnded(b *batch, a *acquisition, p *queue.Ticket, err error) (unwanted *queue.Ticket) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
+	case b.acquisition != a: // another has begun
+		return p
 	case err != nil || b.waiters.len() == 0:
 		r.end(b, err)
 		return p
@@ -214,7 +240,7 @@ func (r *Readers) Try(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 
 // attempt is Try. It joins a batch that is held, and does not join one that still waits.
 func (r *Readers) attempt(ctx context.Context, dropIn bool) (*lease.Lease, error) {
-	l, now := lease.New(ctx, r, r.at, dropIn), time.Now()
+	l, now := lease.New(asked(ctx), r, r.at, dropIn), time.Now()
 	r.mu.Lock()
 	if b := r.current; b.open(now) && b.state == held {
 		defer r.mu.Unlock()

@@ -40,6 +40,9 @@ func (s *side) acquire(ctx context.Context, dropIn bool, await func(context.Cont
 	if err := s.refusal(ctx); err != nil {
 		return end(nil, err)
 	}
+	ctx, g := s.guarded(ctx)
+	g.watch()
+	defer g.stop()
 	for {
 		l, err := await(ctx, dropIn)
 		if err == nil {
@@ -49,9 +52,9 @@ func (s *side) acquire(ctx context.Context, dropIn bool, await func(context.Cont
 		case err == nil:
 			return end(l, nil)
 		case err != errLostInside:
-			return end(nil, err)
+			return end(nil, g.reason(err))
 		case ctx.Err() != nil:
-			return end(nil, errs.OfContext(ctx))
+			return end(nil, g.reason(errs.OfContext(ctx)))
 		}
 	}
 }
@@ -89,6 +92,7 @@ func (s *side) try(ctx context.Context, dropIn bool, attempt func(context.Contex
 	if s.dropIns.against(s.q.Kind, nil) != nil {
 		return end(nil, errs.ErrNotAcquired)
 	}
+	ctx, _ = s.guarded(ctx)
 	l, err := attempt(ctx, dropIn)
 	if err == nil && s.dropIns.against(s.q.Kind, l) != nil {
 		l.GiveBack(node.Grace)

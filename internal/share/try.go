@@ -17,7 +17,7 @@ func (c *Cohort) Try(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 // attempt is Try. A lingering ticket is granted at once. Without a ticket the
 // servers are asked, unless others of this process are asking them already.
 func (c *Cohort) attempt(ctx context.Context, dropIn bool) (*lease.Lease, error) {
-	l := lease.New(ctx, c, c.side.at, dropIn)
+	l := lease.New(asked(ctx), c, c.side.at, dropIn)
 	c.mu.Lock()
 	if granted := c.relock(l); granted || c.state != idle {
 		c.mu.Unlock()

@@ -33,11 +33,17 @@ func (g *Unshared) Get(ctx context.Context, dropIn bool, get func(context.Contex
 	if err := g.refusal(ctx); err != nil {
 		return end(nil, err)
 	}
+	ctx, guard := g.guarded(ctx)
+	if guard != nil {
+		guard.stand(func() (string, bool) { return guard.said.Entry(), true })
+	}
+	guard.watch()
+	defer guard.stop()
 	p, err := g.ticket(ctx, get, nil)
 	if err != nil {
-		return end(nil, err)
+		return end(nil, guard.reason(err))
 	}
-	return end(g.take(lease.New(ctx, g, g.at, dropIn), p))
+	return end(g.take(lease.New(asked(ctx), g, g.at, dropIn), p))
 }
 
 // LeaseOf is the lease on a node that a transaction of the caller's has made in the session e: see [queue.Queue.TicketOf].

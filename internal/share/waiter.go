@@ -18,6 +18,7 @@ type waiter struct {
 	ctx   context.Context
 	ready chan struct{} // closed once lease is granted, or err is set; Close ends all waits, too
 	lease *lease.Lease  // nil if it failed
+	guard *guard        // nil without deadlock detection
 	err   error
 	place *list.Element // in its line; nil once it is off it
 
@@ -28,7 +29,8 @@ type waiter struct {
 }
 
 func newWaiter(ctx context.Context, l *lease.Lease) *waiter {
-	return &waiter{ctx: ctx, lease: l, ready: make(chan struct{})}
+	g, _ := ctx.(*guard)
+	return &waiter{ctx: ctx, lease: l, guard: g, ready: make(chan struct{})}
 }
 
 // granted tells w that it has its lease.
@@ -56,14 +58,21 @@ func (q *line) remove(w *waiter) {
 	}
 }
 
-// next takes off the waiter that came first; nil if nobody waits.
-func (q *line) next() *waiter {
+// first is the waiter that came first; nil if nobody waits.
+func (q *line) first() *waiter {
 	first := q.list.Front()
 	if first == nil {
 		return nil
 	}
-	w := first.Value.(*waiter)
-	q.remove(w)
+	return first.Value.(*waiter)
+}
+
+// next takes off the waiter that came first; nil if nobody waits.
+func (q *line) next() *waiter {
+	w := q.first()
+	if w != nil {
+		q.remove(w)
+	}
 	return w
 }
 
@@ -97,6 +106,9 @@ func (w *waiter) wait(withdraw func(*waiter) *acquisition) (*lease.Lease, error)
 			cancelled.awaitCleanup()
 		}
 	}
+	if found := w.guard.deadlock(); found != nil {
+		return nil, found
+	}
 	return nil, errs.After(errs.At(errs.OfContext(w.ctx), w.where()), w.last)
 }
 
@@ -120,21 +132,39 @@ type acquisition struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when it has ended and cleaned up
+	by     *waiter       // the first one when it began: its entry says what that one holds
+}
+
+// speaksFor reports whether the entry of a says that its owner holds something, and w is that owner.
+func (a *acquisition) speaksFor(w *waiter) bool {
+	return a.by == w && w.guard != nil && len(w.guard.held) > 0
+}
+
+// standing is where w, which waits for a, stands.
+func (a *acquisition) standing(w *waiter) (entry string, own bool) {
+	if a == nil || a.by.guard == nil {
+		return "", false
+	}
+	return a.by.guard.said.Entry(), a.by == w
 }
 
 // errNobody cancels an acquisition that nobody waits for any more.
 var errNobody = errors.New("zksync: nobody waits any more")
 
 // newAcquisition makes an acquisition, and the function run that carries it out. It gives up old, if there is one, in the same
-// request. At its end run calls ended with the ticket or the error. ended returns the ticket if nobody wants it.
-func (s *side) newAcquisition(old *queue.Ticket, lost func(*queue.Ticket), ended func(*queue.Ticket, error) *queue.Ticket) (a *acquisition, run func()) {
+// request. At its end run calls ended with the ticket or the error. ended returns the ticket if nobody wants it. first has waited longest.
+func (s *side) newAcquisition(first *waiter, old *queue.Ticket, lost func(*queue.Ticket), ended func(*acquisition, *queue.Ticket, error) *queue.Ticket) (a *acquisition, run func()) {
 	ctx, cancel := context.WithCancelCause(s.at.Session.Context())
 	ctx = errs.WithTrail(ctx)
-	a = &acquisition{ctx, cancel, make(chan struct{})}
+	if first.guard != nil {
+		ctx = first.guard.said.In(ctx)
+	}
+	a = &acquisition{ctx, cancel, make(chan struct{}), first}
 	return a, func() {
 		defer cancel(nil)
 		defer close(a.done)
-		if unwanted := ended(s.q.ObtainFrom(ctx, lost, old)); unwanted != nil {
+		p, err := s.q.ObtainFrom(ctx, lost, old)
+		if unwanted := ended(a, p, err); unwanted != nil {
 			unwanted.Leave(node.Grace)
 		}
 	}

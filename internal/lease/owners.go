@@ -1,0 +1,125 @@
+package lease
+
+import (
+	"bytes"
+	"context"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/petermattis/goid"
+
+	"github.com/go-menagerie/menagerie/internal/session"
+)
+
+// owners has the live leases of a session by the goroutines that acquired them: of locks with deadlock detection only.
+type owners struct {
+	mu  sync.Mutex
+	all map[int64][]*Lease
+}
+
+type ownersKey struct{}
+
+func ownersOf(s *session.Session) *owners {
+	return s.Shared(ownersKey{}, func() any { return &owners{all: map[int64][]*Lease{}} }).(*owners)
+}
+
+func (o *owners) add(l *Lease) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.all[l.goroutine] = append(o.all[l.goroutine], l)
+}
+
+func (o *owners) remove(l *Lease) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	left := slices.DeleteFunc(o.all[l.goroutine], func(other *Lease) bool { return other == l })
+	if o.all[l.goroutine] = left; len(left) == 0 {
+		delete(o.all, l.goroutine)
+	}
+}
+
+// of are the leases of the calling goroutine and of the one that started it.
+func (o *owners) of(goroutine int64) []*Lease {
+	o.mu.Lock()
+	own, any := slices.Clone(o.all[goroutine]), len(o.all) > 0
+	o.mu.Unlock()
+	if !any {
+		return nil
+	}
+	parent, known := startedBy() // expensive, and not under mu
+	if !known {
+		return own
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append(own, o.all[parent]...)
+}
+
+// startedBy is the goroutine that started the calling one. It reports false if the runtime does not say.
+func startedBy() (goroutine int64, known bool) {
+	for size := 8 << 10; size <= 1<<20; size *= 4 {
+		text := make([]byte, size)
+		if n := runtime.Stack(text, false); n < size {
+			return creator(text[:n])
+		}
+	}
+	return 0, false
+}
+
+// creator finds, in the text of a stack, the goroutine that started it.
+func creator(stack []byte) (goroutine int64, known bool) {
+	_, last, found := bytes.Cut(stack[max(bytes.LastIndex(stack, []byte("\ncreated by ")), 0):], []byte("\ncreated by "))
+	line, _, _ := bytes.Cut(last, []byte("\n"))
+	i := bytes.LastIndex(line, []byte(" in goroutine "))
+	if !found || i < 0 {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(line[i+len(" in goroutine "):]), 10, 64)
+	return n, err == nil
+}
+
+// Held are the leases that the calling goroutine keeps for as long as it waits: those of ctx and of the contexts in which they were
+// acquired, and those of s that it has acquired itself, or the goroutine that started it. Their nodes are not handed over from now on.
+func Held(ctx context.Context, s *session.Session) (all []*Lease) {
+	for l := From(ctx); l != nil; l = From(l.asked) {
+		all = append(all, l.hold())
+	}
+	all = append(all, ownersOf(s).of(goid.Get())...)
+	kept := all[:0]
+	for _, l := range all {
+		// In this order: a lease that ends after the look has its grantor find the node named.
+		l.ticket.Named.Store(true)
+		if l.Err() == nil && !slices.Contains(kept, l) {
+			kept = append(kept, l)
+		}
+	}
+	return kept
+}
+
+// Live are all leases of s that Held may return for one goroutine or another.
+func Live(s *session.Session) (all []*Lease) {
+	o := ownersOf(s)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, leases := range o.all {
+		all = append(all, leases...)
+	}
+	return all
+}
+
+// hold is the lease of the grant: l itself, or that of which it is a sublease.
+func (l *Lease) hold() *Lease {
+	for l.sublease != nil {
+		l = l.sublease.outer
+	}
+	return l
+}
+
+// owned adds l to the owners, or removes it, if deadlocks are looked for.
+func (l *Lease) owned(o func(*owners, *Lease)) {
+	if l.goroutine != 0 {
+		o(ownersOf(l.access.Session), l)
+	}
+}
