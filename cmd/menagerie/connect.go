@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -40,7 +43,7 @@ func (a *app) connect(ctx context.Context, limit time.Duration, opts ...zksync.S
 	bounded, cancel := within(ctx, limit)
 	defer cancel()
 	log := a.teller()
-	opts = append(append(a.options(), zksync.WithLogger(slog.New(log))), opts...)
+	opts = append(append(a.options(), zksync.WithLogger(slog.New(log)), inside(os.Getenv(tokenEnv))), opts...)
 	s, err := zksync.Connect(bounded, a.target(), opts...)
 	if err == nil {
 		log.connected()
@@ -53,6 +56,15 @@ func (a *app) connect(ctx context.Context, limit time.Duration, opts ...zksync.S
 		return nil, a.contextError(cause, limit, lastReason(err))
 	}
 	return nil, a.sessionError(err)
+}
+
+// inside has every entry say that its owner is the process that holds token, which runs this command inside its CMD.
+func inside(token string) zksync.SessionOption {
+	var held []node.Token
+	if t, err := node.ParseToken(token); err == nil {
+		held = append(held, t)
+	}
+	return session.ForSession(func(s *session.Settings) { s.Under = node.FormatUnder(held) })
 }
 
 // within bounds what needs the servers; zero is no bound.

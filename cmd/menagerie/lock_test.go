@@ -43,6 +43,26 @@ func TestLockTellsTheCommandPathAndToken(t *testing.T) {
 	}
 }
 
+func TestALockInsideTheCommandSaysThatItIsTheSameOwner(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	menagerie := func(words ...string) string {
+		return strings.Join(append([]string{`"$0"`}, append(words, "--servers", s.addr)...), " ")
+	}
+	inner := menagerie("lock", "/b") + ` -- sh -c '"$0" ls /a --json --servers ` + s.addr + `; "$0" ls /b --json --servers ` + s.addr + `; echo "$MENAGERIE_TOKEN"' "$0"`
+	p := run(t, "lock", "/a", "--servers", s.addr, "--", "sh", "-c", `echo "$MENAGERIE_TOKEN"; `+inner, binary)
+	p.succeeded()
+	lines := strings.Split(strings.TrimSpace(p.stdout.String()), "\n")
+	outer, text := lines[0], strings.Join(lines[1:], "\n")
+	require.Contains(t, text, `"under": "none"`)
+	require.Contains(t, text, `"under": "`+outer+`"`)
+	require.NotContains(t, text, `"under": "`+lines[len(lines)-1]+`"`)
+
+	q := start(t, "lock", "/c", "--servers", s.addr, "--", "sh", "-c", "export MENAGERIE_TOKEN=other; exec "+menagerie("lock", "/d")+" -- sh -c 'echo held; exec sleep 60'", binary)
+	q.prints("held")
+	run(t, "ls", "/d", "--json", "--servers", s.addr).prints(`"under": "none"`)
+}
+
 func TestFlagsMayStandAroundThePathAndTheRestBelongsToTheCommand(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
