@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/codec"
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -171,8 +172,8 @@ func WithAsyncUnlock() Option {
 func WithDeadlockDetection(roots ...string) CommonOption {
 	return session.ForBoth("WithDeadlockDetection", func(s *session.Settings) {
 		for _, root := range roots {
-			if err := node.ValidateNode(root); err != nil {
-				s.Misuse("%v", err)
+			if node.ValidateNode(root) != nil {
+				s.Misuse("a root of %s; give a path such as /locks", errs.ShowPath(root))
 			}
 		}
 		s.Deadlocks = &session.Deadlocks{Roots: slices.Clone(roots)}

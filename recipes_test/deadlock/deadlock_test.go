@@ -25,6 +25,8 @@ func lock(s *zksync.Session, path string) func(context.Context) (*zksync.Lease, 
 // owner is a goroutine that locks what it is given, and never gives anything up before the test says so.
 type owner struct {
 	t        *testing.T
+	ctx      context.Context
+	giveUp   context.CancelFunc
 	do       chan func()
 	leases   []*zksync.Lease
 	acquired chan error
@@ -32,6 +34,7 @@ type owner struct {
 
 func newOwner(t *testing.T) *owner {
 	o := &owner{t: t, do: make(chan func()), acquired: make(chan error, 1)}
+	o.ctx, o.giveUp = context.WithCancel(t.Context())
 	go func() {
 		for f := range o.do {
 			f()
@@ -44,7 +47,7 @@ func newOwner(t *testing.T) *owner {
 // begins has the owner lock something, without waiting for it.
 func (o *owner) begins(get func(context.Context) (*zksync.Lease, error)) {
 	o.do <- func() {
-		l, err := get(o.t.Context())
+		l, err := get(o.ctx)
 		if err == nil {
 			o.leases = append(o.leases, l)
 		}
@@ -109,7 +112,6 @@ func TestOfTwoWaitsForEachOtherTheNewerOneFailsAfterASecond(t *testing.T) {
 		a.unlocks()
 	})
 }
-
 
 // ring has three owners wait for each other, and returns them: the last wait is the newest.
 func ring(t *testing.T, v *proving.Env, s ...*zksync.Session) [3]*owner {
