@@ -10,7 +10,14 @@ import (
 )
 
 func (a *app) latchCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	var events count
+	use := func(f func(*zklatch.Latch, context.Context) error) func(*vigil, string) error {
+		return func(w *vigil, path string) error { return f(zklatch.New(w.s, path, int(events)), w.ctx) }
+	}
+	example := func(name string) string {
+		return "  menagerie latch down /batch/7/loaded --count 1 && menagerie latch " + name + " /batch/7/loaded --count 1"
+	}
+	cmd := family(&cobra.Command{
 		Use:   "latch down|wait PATH --count N",
 		Short: "Wait until N events were counted; late processes pass at once",
 		Long: `A latch opens when N events were counted at PATH, in the whole cluster, and stays open. An event stays
@@ -19,61 +26,85 @@ comes back, passes at once. PATH is used once: the next batch has another one.`,
 		Example: `  menagerie latch down /batch/7/loaded --count 2; menagerie latch down /batch/7/loaded --count 2
   menagerie latch wait /batch/7/loaded --count 2 --wait 1h
   menagerie once /batch/7/worker3-began -- menagerie latch down /batch/7/began --count 20    # counts a worker once`,
-		Args:                       cobra.ArbitraryArgs,
-		SuggestionsMinimumDistance: 2,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
+	}, a.stepCommand(step{
+		of: "latch", name: "down", flags: " --count N", short: "Count an event",
+		long: `Counts one event of the latch PATH, and does not wait for others. After the latch has opened it changes
+nothing. If this process dies meanwhile, the event may be counted.`,
+		wrong: "another process gave another --count", doubt: "the event may be counted at", example: example("down"),
+		use: use((*zklatch.Latch).CountDown),
+	}), a.stepCommand(step{
+		of: "latch", name: "wait", flags: " --count N", short: "Wait until all events were counted",
+		long:  `Waits until N events were counted at the latch PATH.`,
+		wrong: "another process gave another --count", example: example("wait"),
+		use: use((*zklatch.Latch).Wait),
+	}))
+	for _, c := range cmd.Commands() {
+		c.Flags().Var(&events, "count", "the latch opens after `N` events (required)")
+		run := c.RunE
+		c.RunE = func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && events == 0 {
+				return usage("--count is missing: the number of events")
 			}
-			return unknownCommand(cmd, args[0])
-		},
+			return run(cmd, args)
+		}
 	}
-	down := a.latchUse("down", "Count an event", `Counts one event of the latch PATH, and does not wait for others. After the latch has opened it changes
-nothing. If this process dies meanwhile, the event may be counted.`, (*zklatch.Latch).CountDown)
-	wait := a.latchUse("wait", "Wait until all events were counted",
-		`Waits until N events were counted at the latch PATH.`, (*zklatch.Latch).Wait)
-	cmd.AddCommand(down, wait)
 	return cmd
 }
 
-// latchUse makes one of the commands of latch.
-func (a *app) latchUse(name, short, long string, use func(*zklatch.Latch, context.Context) error) *cobra.Command {
-	var o lockOptions
+// family makes cmd the parent of commands, which does nothing alone.
+func family(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
+	cmd.Args, cmd.SuggestionsMinimumDistance = cobra.ArbitraryArgs, 2
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		return unknownCommand(cmd, args[0])
+	}
+	cmd.AddCommand(below...)
+	return cmd
+}
+
+// step describes a command that uses a meeting point at PATH once, and runs no CMD.
+type step struct {
+	of, name, flags      string // "latch", "down", and its own flags behind PATH in the usage line
+	short, long, example string
+	wrong                string // the misuse beside a wrong command line
+	doubt                string // what may be the case at PATH if an answer is lost
+	use                  func(w *vigil, path string) error
+}
+
+// stepCommand makes the command that s describes.
+func (a *app) stepCommand(s step) *cobra.Command {
 	var wait positiveDuration
-	var events count
 	cmd := &cobra.Command{
-		Use:   name + " PATH --count N [--wait D]",
-		Short: short,
-		Long: long + `
+		Use:   s.name + " PATH" + s.flags + " [--wait D]",
+		Short: s.short,
+		Long: s.long + `
 
 Without --servers the command uses ` + defaultServers + `.
 
 Exit codes:
     0  done
     1  servers unreachable for --connect-timeout, or another failure
-    2  wrong command line, or another process gave another --count
+    2  wrong command line, or ` + s.wrong + `
    75  not done in time (--wait)
   130  interrupted while waiting (143 by SIGTERM, 129 by SIGHUP)`,
-		Example:               "  menagerie latch down /batch/7/loaded --count 1 && menagerie latch " + name + " /batch/7/loaded --count 1",
+		Example:               s.example,
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := onePath(cmd, args); err != nil {
 				return err
 			}
-			if events == 0 {
-				return usage("--count is missing: the number of events")
-			}
-			o.path, o.wait, o.patience = args[0], wait.value(), a.patience(cmd, wait.value())
-			return a.waiting(cmd.Context(), o, "latch "+name, func(w *vigil) error {
-				err := use(zklatch.New(w.s, o.path, int(events)), w.ctx)
-				if zksync.Ambiguous(err) {
-					return failure("no answer from %s: the event may be counted at %s: %s", a.target(), o.path, forPeople(err))
+			o := lockOptions{path: args[0], wait: wait.value(), patience: a.patience(cmd, wait.value())}
+			return a.waiting(cmd.Context(), o, s.of+" "+s.name, func(w *vigil) error {
+				err := s.use(w, o.path)
+				if s.doubt != "" && zksync.Ambiguous(err) {
+					return failure("no answer from %s: %s %s: %s", a.target(), s.doubt, o.path, forPeople(err))
 				}
 				return err
 			})
 		},
 	}
-	cmd.Flags().Var(&events, "count", "the latch opens after `N` events (required)")
 	cmd.Flags().Var(&wait, "wait", "wait `D` at most, counted from the start of the process (default: for ever)")
 	return cmd
 }

@@ -35,7 +35,7 @@ func (a *app) whoHolds(s *zksync.Session, o lockOptions) (held <-chan string, fo
 }
 
 // heldNow says which process holds path, and for how long, and if it is probably dead: ": held by web-3 pid 4711 for 12s". At a meeting it says who has
-// come: ": 2 of 3 have arrived: web-3 pid 4711, web-4 pid 815", and at a latch or a queue how many events or elements there are. It blocks until end at most.
+// come: ": 2 of 3 have arrived: web-3 pid 4711, web-4 pid 815", and at a latch or a queue how many events or elements there are, and which process has closed a gate. It blocks until end at most.
 func (a *app) heldNow(s *zksync.Session, path string, end time.Time) (text string) {
 	ctx, cancel := context.WithDeadline(context.Background(), end)
 	defer cancel()
@@ -50,7 +50,7 @@ func (a *app) heldNow(s *zksync.Session, path string, end time.Time) (text strin
 			text = ": " + held
 		} else if o.Total != nil && (o.State == "waiting" || o.State == "closed") {
 			text = ": " + strings.TrimPrefix(o.Detail, "closed: ") + names(o.Entries, int(*o.Count))
-		} else if o.Kind == "queue" {
+		} else if o.Kind == "queue" || o.State == "closed" {
 			text = ": " + o.Detail
 		}
 		return nil
@@ -208,7 +208,7 @@ func standing(o *tree.Object, session string) string {
 
 // awaited reports whether the session waits: in a queue for its turn, elsewhere for the state to change.
 func awaited(o *tree.Object, session string) bool {
-	return inLine(o, session) != "" || len(o.In(zksync.Held)) == 0 && o.State == "waiting" || o.Kind == "latch" && o.State == "closed"
+	return inLine(o, session) != "" || len(o.In(zksync.Held)) == 0 && o.State == "waiting" || o.State == "closed"
 }
 
 // gist is the part of standing that does not change with time alone.
