@@ -19,7 +19,9 @@ type lockOptions struct {
 	stdin *os.File // that of CMD; nil for that of this process
 	wait  time.Duration
 	try   bool
-	grace time.Duration
+	// beside means that the session waits for others to leave, and has no entry of its own.
+	beside bool
+	grace  time.Duration
 	// patience limits the first attempts to connect; zero means as long as wait.
 	patience time.Duration
 	forms    forms

@@ -87,7 +87,7 @@ func (a *app) waiting(ctx context.Context, o lockOptions, name string, f func(*v
 	}
 	defer cancel()
 	w := &vigil{s: s, signals: signals}
-	quiet := a.narrate(s, o.path)
+	quiet := a.narrate(s, o)
 	defer quiet()
 	held, forget := a.whoHolds(s, o)
 	defer forget()

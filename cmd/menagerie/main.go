@@ -12,6 +12,7 @@
 //	menagerie latch down|wait PATH    counts an event, or waits until all were counted
 //	menagerie gate close|open|wait PATH
 //	                                  holds processes up, or waits until it is open
+//	menagerie wait PATH               waits until no process holds or waits
 //	menagerie queue put|take|receive  puts an element into a queue, takes one, or runs CMD on one
 //	menagerie ls PATH                 what is at PATH: who holds, who waits
 //	menagerie bench                   measures our lock, go-zookeeper's and the floor

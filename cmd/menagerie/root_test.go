@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var commands = []string{"demo", "serve", "lock", "rlock", "sem", "elect", "once", "cron", "barrier", "latch", "gate", "queue", "group", "ls", "status", "deadlocks", "bench"}
+var commands = []string{"demo", "serve", "lock", "rlock", "sem", "elect", "once", "cron", "barrier", "latch", "gate", "queue", "group", "ls", "wait", "status", "deadlocks", "bench"}
 
 func TestEveryCommandHasHelpWithExamples(t *testing.T) {
 	t.Parallel()

@@ -51,7 +51,7 @@ func TestTellingAboutWaitingMakesNoHerd(t *testing.T) {
 			synctest.Wait()
 			a := &app{stderr: &told[i]}
 			a.verbosity = 1
-			t.Cleanup(a.narrate(s, "/a"))
+			t.Cleanup(a.narrate(s, lockOptions{path: "/a"}))
 			time.Sleep(10 * time.Second)
 			require.Contains(t, told[i].String(), wording.InLine(i+1))
 		}

@@ -50,7 +50,7 @@ func (a *app) heldNow(s *zksync.Session, path string, end time.Time) (text strin
 			text = ": " + held
 		} else if o.Total != nil && (o.State == "waiting" || o.State == "closed") {
 			text = ": " + strings.TrimPrefix(o.Detail, "closed: ") + names(o.Entries, int(*o.Count))
-		} else if o.Kind == "queue" || o.State == "closed" {
+		} else if o.Kind == "queue" || o.State == "closed" || !o.Queue && len(present(o)) > 0 {
 			text = ": " + o.Detail
 		}
 		return nil
@@ -85,15 +85,15 @@ func answered(s *zksync.Session, limit time.Duration) bool {
 	}) == nil
 }
 
-// narrate prints on standard error, for -v, the position of this session in the queue at path and
+// narrate prints on standard error, for -v, the position of this session in the queue at the path and
 // the holder, and prints them again when they change. The function that it returns ends that.
-func (a *app) narrate(s *zksync.Session, path string) (end func()) {
+func (a *app) narrate(s *zksync.Session, opts lockOptions) (end func()) {
 	if a.verbosity == 0 {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
-	ended.Go(func() { a.reportDeath(ctx, s, path) })
+	ended.Go(func() { a.reportDeath(ctx, s, opts) })
 	ended.Go(func() {
 		if !rest(ctx, narrateAfter) {
 			return
@@ -101,13 +101,17 @@ func (a *app) narrate(s *zksync.Session, path string) (end func()) {
 		var last string
 		_ = tree.Follow(ctx, s, narrateEvery, true, func(ctx context.Context, l *tree.Look) error { // only these lines depend on it
 			session := tree.SessionText(s.ID())
-			o, err := ofWaiter(ctx, l, path, session)
+			o, err := ofWaiter(ctx, l, opts.path, session)
 			if o == nil || err != nil {
 				return err
 			}
-			if now := gist(o, session); now != last && awaited(o, session) {
+			if now := gist(o, session); now != last && (awaited(o, session) || opts.beside && len(present(o)) > 0) {
 				last = now
-				fmt.Fprintf(a.stderr, "menagerie: waiting for %s: %s\n", path, standing(o, session))
+				text := o.Detail
+				if !opts.beside {
+					text = standing(o, session)
+				}
+				fmt.Fprintf(a.stderr, "menagerie: waiting for %s: %s\n", opts.path, text)
 			}
 			return nil
 		})
@@ -116,19 +120,19 @@ func (a *app) narrate(s *zksync.Session, path string) (end func()) {
 }
 
 // reportDeath prints, for -v, which holders are probably dead: the death of a process changes no node.
-func (a *app) reportDeath(ctx context.Context, s *zksync.Session, path string) {
+func (a *app) reportDeath(ctx context.Context, s *zksync.Session, opts lockOptions) {
 	reported := make(map[string]bool)
 	for rest(ctx, deathEvery) {
 		_ = tree.Follow(ctx, s, 0, false, func(ctx context.Context, l *tree.Look) error { // only these lines depend on it
-			o, err := l.Object(ctx, path)
+			o, err := l.Object(ctx, opts.path)
 			if o == nil || err != nil {
 				return err
 			}
 			a.hear(ctx, inspectLimit, o.Entries)
 			for _, r := range o.In(zksync.Held) {
-				if r.Dead && !reported[r.Node] && awaited(o, tree.SessionText(s.ID())) {
+				if r.Dead && !reported[r.Node] && (opts.beside || awaited(o, tree.SessionText(s.ID()))) {
 					reported[r.Node] = true
-					fmt.Fprintf(a.stderr, "menagerie: waiting for %s: %s\n", path, tree.HeldBy([]tree.Row{r}, time.Now()))
+					fmt.Fprintf(a.stderr, "menagerie: waiting for %s: %s\n", opts.path, tree.HeldBy([]tree.Row{r}, time.Now()))
 				}
 			}
 			return nil
@@ -158,22 +162,27 @@ func ofWaiter(ctx context.Context, l *tree.Look, path, session string) (*tree.Ob
 		return o, nil // no entry is ahead
 	}
 	for _, i := range slices.Compact([]int{(own - 1) / 2, own - 1}) {
-		full := l.Session.Full(o.Entries[i].Node)
-		if err := l.Watch(ctx, full, false); err != nil {
+		if err := watchEntry(ctx, l, o.Entries[i]); err != nil {
 			return nil, err
-		}
-		_, there, err := l.Epoch.Exists(ctx, full)
-		if err != nil {
-			return nil, err
-		}
-		if !there { // it went before the watch was set
-			select {
-			case changed <- struct{}{}:
-			default:
-			}
 		}
 	}
 	return o, nil
+}
+
+// watchEntry watches one entry.
+func watchEntry(ctx context.Context, l *tree.Look, r tree.Row) error {
+	full := l.Session.Full(r.Node)
+	if err := l.Watch(ctx, full, false); err != nil {
+		return err
+	}
+	_, there, err := l.Epoch.Exists(ctx, full)
+	if err == nil && !there { // it went before the watch was set
+		select {
+		case l.Changed <- struct{}{}:
+		default:
+		}
+	}
+	return err
 }
 
 const (
