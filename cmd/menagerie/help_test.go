@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -63,13 +64,13 @@ func TestHelpSaysNothingThatIsNotSo(t *testing.T) {
 			require.LessOrEqual(t, utf8.RuneCountInString(line), 116, line)
 		}
 		for _, flag := range connectionFlags {
-			if command != "serve" {
+			if !slices.Contains(offline, command) {
 				require.Contains(t, out, " --"+flag+" ")
 				continue
 			}
 			require.NotContains(t, out, "  --"+flag+" ")
 			value := map[string]string{"tls": "true", "existing-chroot": "true", "tls-insecure": "true", "timeout": "1s", "connect-timeout": "1s"}[flag]
-			run(t, "serve", "--"+flag+"="+value).failed(exitUsage, "--"+flag+" has no meaning here")
+			run(t, command, "--"+flag+"="+value).failed(exitUsage, "--"+flag+" has no meaning here")
 		}
 	}
 }

@@ -16,6 +16,7 @@
 //	menagerie queue put|take|receive  puts an element into a queue, takes one, or runs CMD on one
 //	menagerie ls PATH                 what is at PATH: who holds, who waits
 //	menagerie bench                   measures our lock, go-zookeeper's and the floor
+//	menagerie version                 which build this is
 //
 // docs/cli.md describes flags and exit codes.
 package main

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,7 +31,7 @@ Name the servers as for any ZooKeeper client, with an optional chroot: zk1:2181,
   menagerie lock /locks/nightly --wait 5m -- sleep 1    # one at a time in the cluster
   menagerie ls -r                                       # who holds, who waits
   menagerie demo --kill                                 # the lock works while a process dies`,
-		Version:       version(),
+		Version:       thisBuild().String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.ArbitraryArgs,
@@ -73,7 +72,7 @@ Name the servers as for any ZooKeeper client, with an optional chroot: zk1:2181,
 		a.barrierCommand(), a.latchCommand(), a.gateCommand(), a.queueCommand(), a.groupCommand(),
 		a.lsCommand(), a.waitCommand(), a.statusCommand(), a.deadlocksCommand(),
 		a.resetCommand(),
-		a.demoCommand(), a.demoWorkerCommand(), a.serveCommand(), a.benchCommand(),
+		a.demoCommand(), a.demoWorkerCommand(), a.serveCommand(), a.benchCommand(), a.versionCommand(),
 	)
 	strictBuiltins(root)
 	for _, c := range root.Commands() {
@@ -88,26 +87,8 @@ func connects(cmd *cobra.Command) bool {
 		cmd = cmd.Parent() // completion has commands of its own
 	}
 	switch cmd.Name() {
-	case "serve", "completion", "help":
+	case "serve", "completion", "help", "version":
 		return false
 	}
 	return cmd.HasParent()
-}
-
-// version names the build: the module version of a "go install", else the commit.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	v := info.Main.Version
-	if v != "" && v != "(devel)" {
-		return v
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return "commit " + s.Value[:min(12, len(s.Value))]
-		}
-	}
-	return "devel"
 }

@@ -46,18 +46,10 @@ docs/control.md has them all.`,
   menagerie serve --control 127.0.0.1:2182 &    # then: curl -X POST http://127.0.0.1:2182/restart`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, name := range connectionFlags {
-				if cmd.Flags().Changed(name) {
-					return usage("serve is itself a server, --%s has no meaning here: say where with --listen", name)
-				}
-			}
 			return a.serve(cmd, f)
 		},
 	}
-	// Without those of a connection.
-	before, rest, _ := strings.Cut(cmd.UsageTemplate(), "{{if .HasAvailableInheritedFlags}}")
-	_, after, _ := strings.Cut(rest, "{{end}}")
-	cmd.SetUsageTemplate(before + after)
+	withoutConnection(cmd, "say where with --listen")
 	cmd.Flags().StringVar(&f.listen, "listen", f.listen, "listen on `HOST:PORT`; port 0 picks a free one")
 	cmd.Flags().Var(&f.tick, "tick", "tick time `D`: session timeouts are between 2 and 20 ticks")
 	cmd.Flags().BoolVar(&f.verbose, "verbose", false, "print requests (also heartbeats), sessions, connections to standard error, one a line")
@@ -65,6 +57,23 @@ docs/control.md has them all.`,
 	cmd.Flags().StringVar(&f.control, "control", "", "listen on `HOST:PORT` of this machine for what causes faults; port 0 picks a free one")
 	cmd.Flags().BoolVar(&f.manual, "manual-clock", false, "sessions expire only when POST /advance moves the clock; needs --control")
 	return cmd
+}
+
+// withoutConnection makes a command that connects to no servers refuse the flags of a connection, with a hint, and
+// leaves them out of its help.
+func withoutConnection(cmd *cobra.Command, hint string) {
+	before, rest, _ := strings.Cut(cmd.UsageTemplate(), "{{if .HasAvailableInheritedFlags}}")
+	_, after, _ := strings.Cut(rest, "{{end}}")
+	cmd.SetUsageTemplate(before + after)
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		for _, name := range connectionFlags {
+			if cmd.Flags().Changed(name) {
+				return usage("%s connects to no servers, --%s has no meaning here: %s", cmd.Name(), name, hint)
+			}
+		}
+		return run(cmd, args)
+	}
 }
 
 // serveOptions makes the server behave as a real one with that tick does.
