@@ -34,12 +34,14 @@ func TestTheExamplesWorkWhenTheyArePasted(t *testing.T) {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
 			s := startServer(t)
+			dir := t.TempDir()
 			here := strings.NewReplacer(defaultServers, s.addr, "--duration 1s", "--duration 50ms") // what is measured is of no interest
 			for _, line := range pasted(t, command) {
 				if command == "serve" || command == "cron" || strings.Contains(line, "--watch") { // they do not end
 					continue
 				}
 				cmd := exec.Command("sh", "-c", here.Replace(line))
+				cmd.Dir = dir
 				cmd.Env = append(os.Environ(), "PATH="+path, serversEnv+"="+s.addr)
 				cmd.WaitDelay = patience
 				out, err := cmd.CombinedOutput()

@@ -17,6 +17,7 @@
 //	menagerie ls PATH                 what is at PATH: who holds, who waits
 //	menagerie bench                   measures our lock, go-zookeeper's and the floor
 //	menagerie version                 which build this is
+//	menagerie man DIR                 writes manual pages
 //
 // docs/cli.md describes flags and exit codes.
 package main

@@ -72,7 +72,7 @@ Name the servers as for any ZooKeeper client, with an optional chroot: zk1:2181,
 		a.barrierCommand(), a.latchCommand(), a.gateCommand(), a.queueCommand(), a.groupCommand(),
 		a.lsCommand(), a.waitCommand(), a.statusCommand(), a.deadlocksCommand(),
 		a.resetCommand(),
-		a.demoCommand(), a.demoWorkerCommand(), a.serveCommand(), a.benchCommand(), a.versionCommand(),
+		a.demoCommand(), a.demoWorkerCommand(), a.serveCommand(), a.benchCommand(), a.versionCommand(), a.manCommand(),
 	)
 	strictBuiltins(root)
 	for _, c := range root.Commands() {
@@ -87,7 +87,7 @@ func connects(cmd *cobra.Command) bool {
 		cmd = cmd.Parent() // completion has commands of its own
 	}
 	switch cmd.Name() {
-	case "serve", "completion", "help", "version":
+	case "serve", "completion", "help", "version", "man":
 		return false
 	}
 	return cmd.HasParent()

@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var commands = []string{"demo", "serve", "lock", "rlock", "sem", "elect", "once", "cron", "barrier", "latch", "gate", "queue", "group", "ls", "wait", "status", "deadlocks", "bench", "version"}
+var commands = []string{"demo", "serve", "lock", "rlock", "sem", "elect", "once", "cron", "barrier", "latch", "gate", "queue", "group", "ls", "wait", "status", "deadlocks", "bench", "version", "man"}
 
 // offline are those that connect to no servers.
-var offline = []string{"serve", "version"}
+var offline = []string{"serve", "version", "man"}
 
 func TestEveryCommandHasHelpWithExamples(t *testing.T) {
 	t.Parallel()
