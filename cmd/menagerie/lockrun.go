@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/child"
+	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -220,14 +221,21 @@ func (a *app) attend(c *child.Child, over <-chan struct{}, valid func() bool, si
 	}
 }
 
+// reasonLimit is how long a last line waits until it is known who removed a node.
+const reasonLimit = 300 * time.Millisecond
+
 // reasonOfLoss says why a lease was lost that was granted in the given ZooKeeper session,
 // as far as this process can tell.
-func reasonOfLoss(s *zksync.Session, session int64, lease *zksync.Lease) string {
+func reasonOfLoss(s *zksync.Session, session int64, l *zksync.Lease) string {
 	if s.State() == zksync.Connected && s.ID() == session {
+		why := (*lease.Lease)(l).ErrExplained(reasonLimit)
+		if text, ok := strings.CutPrefix(forPeople(why), "lease lost: "); ok {
+			return text
+		}
 		return "somebody removed its node"
 	}
-	<-lease.Done() // it is not valid any more, so this is about to come
-	return strings.TrimPrefix(forPeople(lease.Err()), "lease lost: ")
+	<-l.Done() // it is not valid any more, so this is about to come
+	return strings.TrimPrefix(forPeople(l.Err()), "lease lost: ")
 }
 
 func cannotRun(err error) error {

@@ -66,7 +66,7 @@ func reset(ctx context.Context, l *tree.Look, path string) error {
 		if kind == "" {
 			return exitWith(exitRefused, "refused: %s is no barrier, latch, phaser or semaphore", path)
 		}
-		ops, err := removal(ctx, l, n, func(child string) bool { return layout.IsPart(kind, child) })
+		ops, err := removalOf(ctx, l, n, func(child string) bool { return layout.IsPart(kind, child) })
 		if err != nil {
 			return err
 		}
@@ -95,9 +95,9 @@ func meetingPoint(n *reads.Node) string {
 // isOfParty accepts the names of the nodes that parties, events and entries make, which have nothing below them.
 func isOfParty(name string) bool { return strings.HasPrefix(name, "_c_") }
 
-// removal are the operations that delete n and all below it. It refuses if a process takes part. The servers refuse
+// removalOf are the operations that delete n and all below it. It refuses if a process takes part. The servers refuse
 // them if one comes before they are applied: its node is in one of the directories.
-func removal(ctx context.Context, l *tree.Look, n *reads.Node, part func(string) bool) (ops []any, err error) {
+func removalOf(ctx context.Context, l *tree.Look, n *reads.Node, part func(string) bool) (ops []any, err error) {
 	err = l.Each(ctx, n, n.Children, func(c *reads.Node) error {
 		switch {
 		case c.Stat.EphemeralOwner != 0:
@@ -106,7 +106,7 @@ func removal(ctx context.Context, l *tree.Look, n *reads.Node, part func(string)
 		case !part(c.Name()):
 			return exitWith(exitRefused, "refused: %s is no part of it; remove that first", c.Path)
 		}
-		below, err := removal(ctx, l, c, isOfParty)
+		below, err := removalOf(ctx, l, c, isOfParty)
 		ops = append(ops, below...)
 		return err
 	})

@@ -71,7 +71,7 @@ Name the servers as for any ZooKeeper client, with an optional chroot: zk1:2181,
 		a.lockCommand(), a.rlockCommand(), a.semCommand(), a.electCommand(), a.onceCommand(), a.cronCommand(), a.holdCommand(), a.unholdCommand(),
 		a.barrierCommand(), a.latchCommand(), a.gateCommand(), a.queueCommand(), a.groupCommand(),
 		a.lsCommand(), a.waitCommand(), a.statusCommand(), a.deadlocksCommand(),
-		a.resetCommand(),
+		a.releaseCommand(), a.resetCommand(),
 		a.demoCommand(), a.demoWorkerCommand(), a.serveCommand(), a.benchCommand(), a.versionCommand(), a.manCommand(),
 	)
 	strictBuiltins(root)

@@ -59,10 +59,7 @@ func (t *Ticket) learnWhy() {
 
 // lostBy is "lease lost: removed by ops-1 pid 4711 (alice): REASON".
 func lostBy(c node.Content) error {
-	text := "removed by " + wording.Who(c.Owner, 0)
-	if c.Name != "" && (c.Host != "" || c.PID != 0) {
-		text += " (" + c.Name + ")"
-	}
+	text := "removed by " + wording.WhoNamed(c.Owner, 0)
 	if c.Reason != "" {
 		text += ": " + c.Reason
 	}

@@ -49,6 +49,16 @@ func Who[O node.AnyOwner](owner O, session int64) string {
 	return "somebody"
 }
 
+// WhoNamed is Who with the owner's name: "web-3 pid 4711 (invoices)".
+func WhoNamed[O node.AnyOwner](owner O, session int64) string {
+	o := node.Owner(owner)
+	text := Who(o, session)
+	if o.Name != "" && (o.Host != "" || o.PID != 0) {
+		text += " (" + o.Name + ")"
+	}
+	return text
+}
+
 // ForHow is the time since then: " for 12s"; "" if since is zero.
 func ForHow(since, now time.Time) string {
 	if since.IsZero() {
