@@ -117,9 +117,7 @@ func lags(ctx context.Context, all []*sight) {
 		again.Wait()
 	}
 	for _, s := range all {
-		if s.answer.hasZxid && ctx.Err() == nil {
-			s.ZxidLag = s.behind(ahead)
-		}
+		s.ZxidLag = s.behind(ahead)
 	}
 }
 
@@ -141,15 +139,13 @@ func (s *sight) behind(ahead uint64) int64 {
 	if !s.answer.hasZxid || s.answer.zxid>>32 != ahead>>32 {
 		return -1
 	}
-	return max(0, int64(ahead-s.answer.zxid))
+	return int64(ahead - min(ahead, s.answer.zxid))
 }
 
 func (s *sight) lookAgain(ctx context.Context) {
-	if text, err := s.ask(ctx, "srvr", 1<<20); err == nil {
-		if v, ok := parseSrvr(text); ok && v.hasZxid {
-			s.answer.zxid = max(v.zxid, s.answer.zxid)
-		}
-	}
+	text, _ := s.ask(ctx, "srvr", 1<<20)
+	v, _ := parseSrvr(text)
+	s.answer.zxid, s.answer.hasZxid = v.zxid, v.hasZxid // without an answer it may have caught up, or not
 }
 
 // config is how to open a session with a timeout.

@@ -148,6 +148,39 @@ func TestAServerThatStaysBehindIsAFinding(t *testing.T) {
 	}, zktest.WithLeftovers()) // the session at the server that lags was granted too late
 }
 
+func TestAServerIsBehindOnlyIfItsNewestAnswerIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		later []string // its answers after the first one, which is behind
+		lag   int64
+		took  time.Duration
+	}{
+		"caught up at once":  {[]string{"0x100000009"}, 0, 0},
+		"caught up in time":  {[]string{"0x100000008", "0x10000000a"}, 0, watching},
+		"still behind":       {[]string{"0x100000008", "0x100000008"}, 1, watching},
+		"no second answer":   {[]string{""}, -1, 0},
+		"a later term began": {[]string{"0x200000000"}, -1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			texts := []string{strings.ReplaceAll(srvr38, "0x200000007", "0x100000007")}
+			for _, zxid := range c.later {
+				texts = append(texts, strings.ReplaceAll(srvr38, "0x200000007", zxid))
+			}
+			ahead := []string{strings.ReplaceAll(srvr38, "0x200000007", "0x100000009")}
+			alone(t, func(t *testing.T, s *zktest.Server, o Options) {
+				plain := o.Dial
+				o.Servers = []string{"behind:1", "ahead:1"}
+				o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+					conn, err := plain(ctx, network, addr)
+					return &doctored{conn, "srvr", map[bool]*[]string{true: &texts, false: &ahead}[addr == o.Servers[0]], nil}, err
+				}
+				r := look(t, o, c.took)
+				require.Equal(t, []int64{c.lag, 0}, []int64{r.Servers[0].ZxidLag, r.Servers[1].ZxidLag})
+				require.Empty(t, texts)
+			})
+		})
+	}
+}
+
 func TestReleasesHaveWhatTheyHad(t *testing.T) {
 	for version, want := range map[string]Ensemble{
 		"3.4": {}, "3.5": {Containers: true, TTL: true}, "3.6": {Containers: true, TTL: true, PersistentWatches: true}, "3.9": {Containers: true, TTL: true, PersistentWatches: true},
@@ -330,7 +363,7 @@ func TestASessionIsMissingOnlyIfTwoDumpsMissIt(t *testing.T) {
 				plain := o.Dial
 				o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
 					conn, err := plain(ctx, network, addr)
-					return &doctored{conn, &c.dumps, nil}, err
+					return &doctored{conn, "dump", &c.dumps, nil}, err
 				}
 				text, _ := look(t, o, 0).Dead(0x77)
 				require.Equal(t, c.want, text)
@@ -340,16 +373,17 @@ func TestASessionIsMissingOnlyIfTwoDumpsMissIt(t *testing.T) {
 	}
 }
 
-// doctored answers dump with texts of the test.
+// doctored answers a word with the texts of the test, one after the other.
 type doctored struct {
 	net.Conn
-	dumps *[]string
+	word  string
+	texts *[]string
 	text  io.Reader
 }
 
 func (d *doctored) Write(b []byte) (int, error) {
-	if string(b) == "dump" && len(*d.dumps) > 0 {
-		d.text, *d.dumps = strings.NewReader((*d.dumps)[0]), (*d.dumps)[1:]
+	if string(b) == d.word && len(*d.texts) > 0 {
+		d.text, *d.texts = strings.NewReader((*d.texts)[0]), (*d.texts)[1:]
 		return len(b), nil
 	}
 	return d.Conn.Write(b)
