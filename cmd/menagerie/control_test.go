@@ -276,3 +276,19 @@ func TestControlRestartsTheServer(t *testing.T) {
 	require.Empty(t, c.leftovers().Sessions)
 	c.client().creates("/mine", nil, 0) // on the same port
 }
+
+func TestControlSaysThatThePortIsTakenAndOpensItLater(t *testing.T) {
+	t.Parallel()
+	c := controlling(t)
+	c.post("/refuse", "")
+	thief, err := net.Listen("tcp", c.addr)
+	require.NoError(t, err)
+	for _, path := range []string{"/heal", "/restart"} {
+		res, answer := c.ask(http.MethodPost, path, "")
+		require.Equal(t, http.StatusInternalServerError, res.StatusCode, path)
+		require.Regexp(t, `^{"error":".*`+c.addr+`.* in use.*; free the port, then POST /restart opens it"}\n$`, answer)
+	}
+	require.NoError(t, thief.Close())
+	c.post("/restart", "")
+	c.client().creates("/n", nil, 0)
+}

@@ -128,16 +128,24 @@ func wantsText(r *http.Request) bool {
 }
 
 // attempt runs what zktest panics about, where it would fail a test.
-func attempt(status int, f func()) (err error) {
+func attempt(f func()) (err error) {
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
 		case string:
-			err = refused(status, "%s", strings.TrimPrefix(p, "zktest: "))
+			err = errors.New(strings.TrimPrefix(p, "zktest: "))
 		default:
 			panic(p)
 		}
 	}()
 	f()
+	return nil
+}
+
+// reopen runs what opens the server's port again, which another program may have taken.
+func reopen(f func()) error {
+	if err := attempt(f); err != nil {
+		return fmt.Errorf("%w; free the port, then POST /restart opens it", err)
+	}
 	return nil
 }

@@ -133,7 +133,7 @@ func (c *Control) heal(f fields) (any, error) {
 	texts := []string{}
 	for _, x := range healed {
 		texts = append(texts, x.String())
-		failed = errors.Join(failed, attempt(http.StatusInternalServerError, x.end))
+		failed = errors.Join(failed, reopen(x.end))
 	}
 	return map[string]any{"healed": texts}, failed
 }
@@ -182,8 +182,8 @@ func (c *Control) intercept(name, how string, f fields, verdict func(*zktest.Rul
 		x.name += " of " + hex(s.ID)
 	}
 	x.name += how
-	if err := attempt(http.StatusBadRequest, func() { x.rule = c.srv.Intercept(verdict(rule)) }); err != nil {
-		return nil, fmt.Errorf(`"path" is %s: %w`, shown(path), err)
+	if err := attempt(func() { x.rule = c.srv.Intercept(verdict(rule)) }); err != nil {
+		return nil, bad(`"path" is %s: %v`, shown(path), err)
 	}
 	x.end = x.rule.Remove
 	c.add(x)
@@ -209,7 +209,7 @@ func (c *Control) refuse(f fields) (any, error) {
 		if len(c.take(func(y *fault) bool { return x == y })) == 0 {
 			return // healed
 		}
-		if err := attempt(http.StatusInternalServerError, x.end); err != nil {
+		if err := reopen(x.end); err != nil {
 			c.log.Error("the server goes on refusing connections: " + err.Error())
 		}
 	})
@@ -227,7 +227,7 @@ func (c *Control) restart(f fields) (any, error) {
 	if empty {
 		again = c.srv.RestartEmpty
 	}
-	return map[string]bool{"empty": empty}, attempt(http.StatusInternalServerError, again)
+	return map[string]bool{"empty": empty}, reopen(again)
 }
 
 func (c *Control) advance(f fields) (any, error) {
