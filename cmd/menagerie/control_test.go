@@ -176,9 +176,13 @@ func TestControlPartitionsASessionAndMovesTheClock(t *testing.T) {
 	id := cut.id()
 	require.JSONEq(t, `{"session":"`+id+`"}`, c.post("/partition", `{"session":%q}`, id))
 	require.Equal(t, []string{"partition of " + id}, c.leftovers().Faults)
-	c.post("/advance", `{"by":"20s"}`)
+	advance := func() (answer struct{ Now time.Time }) {
+		require.NoError(t, json.Unmarshal([]byte(c.post("/advance", `{"by":"20s"}`)), &answer))
+		return answer
+	}
+	first := advance()
 	require.Contains(t, c.nodes(), "/cut", "it has 30 s")
-	c.post("/advance", `{"by":"20s"}`)
+	require.Equal(t, 20*time.Second, advance().Now.Sub(first.Now), "it stands still in between")
 	require.NotContains(t, c.nodes(), "/cut")
 	require.Contains(t, c.nodes(), "/other", "a client that is connected counts as having sent its heartbeats")
 	res, answer := c.ask(http.MethodPost, "/heal", `{"session":"`+other.id()+`"}`)

@@ -40,6 +40,7 @@ func TestControlShowsTheServer(t *testing.T) {
 	require.NotContains(t, nodes["/bytes"], "data")
 	require.Equal(t, k.id(), nodes["/bytes"]["ephemeralOwner"])
 	require.Equal(t, true, nodes["/box"]["container"])
+	require.NotContains(t, nodes["/box"], "ephemeralOwner")
 	require.Equal(t, "1h0m0s", nodes["/lease"]["ttl"])
 	require.NotContains(t, nodes["/lease"], "ephemeralOwner")
 	res, text := c.ask(http.MethodGet, "/tree", "", "Accept: text/plain")

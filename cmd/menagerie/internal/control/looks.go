@@ -110,7 +110,7 @@ func (c *Control) tree(fields) (any, error) {
 		switch {
 		case n.TTL > 0:
 			row.TTL = n.TTL.String()
-		case !n.Container && n.Stat.EphemeralOwner != 0:
+		case n.Stat.EphemeralOwner != 0:
 			row.EphemeralOwner = hex(n.Stat.EphemeralOwner)
 		}
 		rows[path] = row
