@@ -52,7 +52,7 @@ func TestManWritesAPageOfEachCommand(t *testing.T) {
 		require.Equal(t, strings.Contains(help, "      --servers ") && command != "completion bash", strings.Contains(text, ".SH OPTIONS OF THE CONNECTION\n"), command)
 		before, _, _ := strings.Cut(help, "\nFlags:\n")
 		before, _, _ = strings.Cut(before, "\nAvailable Commands:\n") // the page names them at its end
-		for line := range strings.Lines(before) { // all but the headings of help
+		for line := range strings.Lines(before) {                     // all but the headings of help
 			if line = strings.TrimSpace(line); line != "Usage:" && line != "Examples:" {
 				require.Contains(t, plain, line, command)
 			}
