@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -21,13 +22,16 @@ const mostChecked = 1000
 // lists reads access lists.
 type lists struct{ *tree.Look }
 
+// closing is how long the end of the session may delay that of the command.
+const closing = 500 * time.Millisecond
+
 // openPaths are the findings about what anybody may change at PATH, its parents, and below it.
 func (a *app) openPaths(ctx context.Context, checked string) (all []servers.Finding) {
 	ctx, cancel := within(ctx, a.connectTimeout.value())
 	defer cancel()
 	s, err := zksync.Connect(ctx, a.target(), append(a.options(), zksync.WithLogger(slog.New(slog.DiscardHandler)))...)
 	if err == nil {
-		defer goodbye(s)
+		defer func() { _ = (*session.Session)(s).CloseWithin(closing) }()
 		err = tree.Looking(ctx, s, func(ctx context.Context, l *tree.Look) (err error) {
 			all, err = lists{l}.open(ctx, checked)
 			return err
@@ -53,12 +57,12 @@ func (l lists) open(ctx context.Context, checked string) (all []servers.Finding,
 	full := l.Session.Full(checked)
 	for p := path.Dir(full); p != full; p = path.Dir(p) {
 		found, err := l.worldWritable(ctx, p)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case found:
+		}
+		if found {
 			all = append(all, servers.Finding{Severity: servers.Note, Text: p + ", a parent of " + checked + ", is world-writable: anybody can create nodes there, and delete empty ones",
-				Fix: "if no other program creates nodes there, in zkCli.sh: addauth digest USER:PASSWORD; setAcl " + p + " auth::cdrwa,world:anyone:r"})
+				Fix: mend(p, false)})
 		}
 		if p == "/" {
 			break
@@ -72,36 +76,45 @@ func (l lists) open(ctx context.Context, checked string) (all []servers.Finding,
 	}
 	if found, err := l.worldWritable(ctx, full); err != nil || found {
 		return append(all, servers.Finding{Severity: servers.Problem, Text: checked + " is world-writable: anybody can take its locks, and remove those of others",
-			Fix: mend(full)}), err
+			Fix: mend(full, full != "/")}), err
 	}
-	first, n, err := l.openBelow(ctx, full)
-	switch {
-	case err != nil || n == 0:
-	default:
-		all = append(all, servers.Finding{Severity: servers.Problem, Text: fmt.Sprintf("%s is world-writable (with %d more below %s)", l.Session.Local(first), n-1, checked), Fix: mend(full)})
+	first, n, more, err := l.openBelow(ctx, full)
+	if more {
+		all = append(all, servers.Finding{Severity: servers.Note, Text: fmt.Sprintf("only %d nodes below %s are checked", mostChecked, checked), Fix: "give --acl-check a path below it"})
+	}
+	if n > 0 {
+		all = append(all, servers.Finding{Severity: servers.Problem, Text: fmt.Sprintf("%s is world-writable (with %d more below %s)", l.Session.Local(first), n-1, checked), Fix: mend(full, full != "/")})
 	}
 	return all, err
 }
 
-func mend(full string) string {
-	return "in zkCli.sh: addauth digest USER:PASSWORD; setAcl -R " + full + " auth::cdrwa; and give --auth and --acl creator to all that use it"
+// mend is the command. A parent, and the root, may have nodes of other programs below it.
+func mend(full string, below bool) string {
+	const auth = "in zkCli.sh: addauth digest USER:PASSWORD; setAcl "
+	if below {
+		return auth + "-R " + full + " auth::cdrwa; and give --auth and --acl creator to all that use it"
+	}
+	return "if no other program creates nodes there, " + auth + full + " auth::cdrwa,world:anyone:r"
 }
 
-// openBelow counts the world-writable nodes below a path, and returns the first one.
-func (l lists) openBelow(ctx context.Context, full string) (first string, n int, err error) {
-	queue := []string{full}
-	for seen := 0; len(queue) > 0 && seen < mostChecked; {
+// openBelow counts the world-writable nodes below a path, and returns the first one; more reports that there are unread ones.
+func (l lists) openBelow(ctx context.Context, full string) (first string, n int, more bool, err error) {
+	queue, seen := []string{full}, 0
+	for ; len(queue) > 0 && !more; queue = queue[1:] {
 		names, _, err := l.Epoch.Children(ctx, queue[0])
 		if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNoAuth) {
-			return first, n, err
+			return first, n, more, err
 		}
-		for _, name := range names[:min(len(names), mostChecked-seen)] {
-			p := path.Join(queue[0], name)
+		for _, name := range names {
+			if more = seen == mostChecked; more {
+				break
+			}
 			seen++
+			p := path.Join(queue[0], name)
 			queue = append(queue, p)
 			found, err := l.worldWritable(ctx, p)
 			if err != nil {
-				return first, n, err
+				return first, n, more, err
 			}
 			if found {
 				n++
@@ -110,9 +123,8 @@ func (l lists) openBelow(ctx context.Context, full string) (first string, n int,
 				}
 			}
 		}
-		queue = queue[1:]
 	}
-	return first, n, nil
+	return first, n, more, nil
 }
 
 // worldWritable reports whether anybody may change a node. A node that is gone, or whose list we may not read, is not open.

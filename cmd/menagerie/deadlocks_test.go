@@ -68,7 +68,7 @@ func deadlocked(t *testing.T, s *server) {
 		p := start(t, "lock", c[0], "--servers", s.addr, "--", "sh", "-c",
 			"until "+binary+" ls /d/a --servers "+s.addr+" | grep -q held && "+binary+" ls /d/b --servers "+s.addr+" | grep -q held; do sleep 0.1; done; "+inner)
 		t.Cleanup(func() { // a process that is killed cannot end its command
-			p.signal(syscall.SIGTERM)
+			_ = p.cmd.Process.Signal(syscall.SIGTERM)
 			p.wait()
 		})
 	}

@@ -53,7 +53,7 @@ func TestManWritesAPageOfEachCommand(t *testing.T) {
 		before, _, _ := strings.Cut(help, "\nFlags:\n")
 		before, _, _ = strings.Cut(before, "\nAvailable Commands:\n") // the page names them at its end
 		for line := range strings.Lines(before) {                     // all but the headings of help
-			if line = strings.TrimSpace(line); line != "Usage:" && line != "Examples:" {
+			if line = strings.TrimSpace(line); line != "Usage:" && line != "Examples:" && !strings.HasSuffix(line, "[command]") {
 				require.Contains(t, plain, line, command)
 			}
 		}

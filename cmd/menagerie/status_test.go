@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -142,24 +143,27 @@ func TestStatusOverTLS(t *testing.T) {
 func TestStatusNamesWhatAnybodyMayChange(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	mine := []string{"--servers", s.addr, "--auth", "digest:me:secret"}
-	check := func(path string, more ...string) string {
-		t.Helper()
-		p := run(t, append(append([]string{"status", "--acl-check", path}, mine...), more...)...)
-		p.succeeded()
-		p.outLines()
-		return strings.Join(strings.Fields(p.stdout.String()), " ")
-	}
-	run(t, append([]string{"lock", "/locks/open"}, append(mine, "--", "true")...)...).succeeded()
-	out := check("/locks/open")
+	run(t, "lock", "/locks/open", "--servers", s.addr, "--", "true").succeeded()
+	out := s.checked(t, "/locks/open")
 	require.Contains(t, out, "problem: /locks/open is world-writable: anybody can take its locks, and remove those of others "+
 		"fix: in zkCli.sh: addauth digest USER:PASSWORD; setAcl -R /locks/open auth::cdrwa;")
 	require.Contains(t, out, "note: /locks, a parent of /locks/open, is world-writable")
 	require.Contains(t, out, "note: /, a parent of /locks/open, is world-writable")
 	require.Less(t, strings.Index(out, "problem: "), strings.Index(out, "note: "))
 
-	run(t, append([]string{"lock", "/mine/a", "--acl", "creator"}, append(mine, "--", "true")...)...).succeeded()
-	out = check("/mine/a")
+	require.Contains(t, s.checked(t, "/"), "setAcl / auth::cdrwa,world:anyone:r", "not those of others")
+	require.Contains(t, s.checked(t, "/none"), "problem: /none does not exist fix: correct --acl-check")
+	p := run(t, "status", "--servers", nobody(t), "--acl-check", "/a", "--connect-timeout", "1s")
+	require.Equal(t, exitFailure, p.wait())
+	require.Contains(t, p.stdout.String(), "problem: the access lists of /a are not read: no answer within 1s")
+	require.NotContains(t, p.stdout.String(), "secret")
+}
+
+func TestStatusNamesAnOpenNodeBelowALockThatIsNot(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	run(t, "lock", "/mine/a", "--servers", s.addr, "--auth", "digest:me:secret", "--acl", "creator", "--", "true").succeeded()
+	out := s.checked(t, "/mine/a")
 	require.NotContains(t, out, "problem: ")
 	require.NotContains(t, out, "/mine, a parent")
 	conn, events, err := zk.Connect([]string{s.addr}, 10*time.Second, zk.WithLogInfo(false))
@@ -175,10 +179,22 @@ func TestStatusNamesWhatAnybodyMayChange(t *testing.T) {
 		_, err = conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
 	}
-	require.Contains(t, check("/mine/a"), "problem: /mine/a/b is world-writable (with 2 more below /mine/a) fix: in zkCli.sh: addauth digest USER:PASSWORD; setAcl -R /mine/a auth::cdrwa;")
-	require.Contains(t, check("/none"), "problem: /none does not exist fix: correct --acl-check")
-	p := run(t, "status", "--servers", nobody(t), "--acl-check", "/a", "--connect-timeout", "1s")
-	require.Equal(t, exitFailure, p.wait())
-	require.Contains(t, p.stdout.String(), "problem: the access lists of /a are not read: no answer within 1s")
-	require.NotContains(t, p.stdout.String(), "secret")
+	require.Contains(t, s.checked(t, "/mine/a"), "problem: /mine/a/b is world-writable (with 2 more below /mine/a) fix: in zkCli.sh: addauth digest USER:PASSWORD; setAcl -R /mine/a auth::cdrwa;")
+	for i := range mostChecked - 3 {
+		_, err = conn.Create(fmt.Sprintf("/mine/a/%d", i), nil, 0, zk.AuthACL(zk.PermAll))
+		require.NoError(t, err)
+	}
+	require.NotContains(t, s.checked(t, "/mine/a"), "are checked")
+	_, err = conn.Create("/mine/a/more", nil, 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	require.Contains(t, s.checked(t, "/mine/a"), "note: only 1000 nodes below /mine/a are checked fix: give --acl-check a path below it")
+}
+
+// checked is what status --acl-check prints, on one line.
+func (s *server) checked(t *testing.T, path string) string {
+	t.Helper()
+	p := run(t, "status", "--acl-check", path, "--servers", s.addr, "--auth", "digest:me:secret")
+	p.succeeded()
+	p.outLines()
+	return strings.Join(strings.Fields(p.stdout.String()), " ")
 }
