@@ -163,6 +163,9 @@ func untilSilent(ctx context.Context, limit time.Duration, newest func() time.Ti
 
 // show prints a view. Its error is that of ls if the path does not exist.
 func (a *app) show(w *bytes.Buffer, v *tree.View, o lsOptions) error {
+	for _, each := range append([]*tree.Object{v.Target}, v.Below...) {
+		each.OmitNone()
+	}
 	if o.asJSON {
 		if err := printView(w, v, o); err != nil {
 			return err

@@ -35,6 +35,18 @@ func (o *Object) Plain() bool {
 	return o.Kind == "directory" || o.Kind == "node" || o.Kind == "empty" || o.Kind == "system"
 }
 
+// OmitNone drops from the entries that their owners held nothing when they queued, which interests nobody.
+func (o *Object) OmitNone() {
+	if o == nil {
+		return
+	}
+	for i := range o.Entries {
+		if o.Entries[i].Under == node.UnderNone {
+			o.Entries[i].Under = ""
+		}
+	}
+}
+
 // In returns the entries in one state.
 func (o *Object) In(state zksync.Standing) (rows []Row) {
 	for _, r := range o.Entries {
