@@ -7,16 +7,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/removal"
-	"github.com/go-menagerie/menagerie/zksync"
-	"github.com/go-menagerie/menagerie/zktest"
-
 	"github.com/go-menagerie/menagerie/zkdurable"
 	"github.com/go-menagerie/menagerie/zkelection"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksemaphore"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 const at = "/locks/a"
@@ -120,6 +120,63 @@ func TestOnlyWhatWasSeenIsRemoved(t *testing.T) {
 		refused(t, err, false, "granted meanwhile")
 		_, err = removal.Remove(t.Context(), ops, seen, "")
 		refused(t, err, false, "it is gone")
+	})
+}
+
+// The servers have removed it, and only the answer is missing: also in the next session that is no refusal, and the next holder stays.
+func TestALostAnswerIsNoRefusal(t *testing.T) {
+	for name, c := range map[string]struct {
+		node    string
+		expires bool
+	}{"by its node": {"named", false}, "the holder": {"", false}, "by its node, in the next session": {"named", true}, "the holder, in the next session": {"", true}} {
+		t.Run(name, func(t *testing.T) {
+			world(t, func(t *testing.T, srv *zktest.Server, ops *zksync.Session) {
+				l, seen := hold(t, zksync.NewMutex(open(t, srv, "a"), at).LockContext)
+				<-time.After(time.Second)
+				if c.node == "" {
+					seen.Node = ""
+				}
+				next := make(chan *zksync.Lease, 1)
+				b := zksync.NewMutex(open(t, srv, "b"), at)
+				go func() {
+					n, _ := b.LockContext(t.Context())
+					next <- n
+				}()
+				synctest.Wait()
+				id := ops.ID()
+				srv.Intercept(zktest.On(zktest.Multi, "**").Of(id).Nth(2).LoseReply())
+				if c.expires {
+					srv.OnCommit(func(txn zktest.Txn) {
+						if txn.Session == id && txn.Op == zktest.Multi && txn.Code == 0 {
+							go srv.Expire(id)
+						}
+					})
+				}
+				_, err := removal.Remove(t.Context(), ops, seen, "it hangs")
+				require.NoError(t, err)
+				require.ErrorIs(t, l.Err(), zksync.ErrLost)
+				require.NoError(t, (<-next).Err())
+			})
+		})
+	}
+}
+
+func TestAHolderIsRemovedAlsoIfTheReasonMayNotBeWritten(t *testing.T) {
+	world(t, func(t *testing.T, srv *zktest.Server, ops *zksync.Session) {
+		l, seen := hold(t, zksync.NewMutex(open(t, srv, "a"), at).LockContext)
+		l.Revoked()
+		<-time.After(time.Second)
+		for _, name := range srv.Children(at) {
+			if name != seen.Node { // the one that a request is written to
+				srv.SetACL(at+"/"+name, zk.WorldACL(zk.PermRead)...)
+			}
+		}
+		told, err := removal.Remove(t.Context(), ops, seen, "it hangs")
+		require.NoError(t, err)
+		require.False(t, told)
+		synctest.Wait()
+		require.Same(t, zksync.ErrLost, l.Err())
+		require.Empty(t, srv.Children(at))
 	})
 }
 
