@@ -58,7 +58,7 @@ func TestAReasonChangesNotWhenALeaseEnds(t *testing.T) {
 				time.Sleep(50*time.Millisecond - 1)
 				synctest.Wait()
 				require.Same(t, zksync.ErrLost, l.Err(), "the answer to the read has not come")
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				synctest.Wait()
 				require.ErrorIs(t, l.Err(), zksync.ErrLost)
 				if why == "" {
