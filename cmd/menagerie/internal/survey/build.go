@@ -11,7 +11,7 @@ import (
 func (s *Survey) view(now time.Time) *View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := &View{Root: s.Root, At: s.at, Outage: s.outage(now), Servers: s.report, Denied: s.denied, Left: s.left, Objects: []*Object{}}
+	v := &View{Root: s.Root, At: s.at, Outage: s.outage(now), Servers: s.report, Denied: s.denied, Left: s.left, Missing: s.missing, Objects: []*Object{}}
 	for _, seen := range s.seen {
 		o := withEntries(seen)
 		o.Grants, o.Usual = s.grants[seen.Path], s.history.usual(seen.Path)

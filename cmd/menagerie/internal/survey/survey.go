@@ -26,6 +26,7 @@ type Survey struct {
 	cycles  map[string]bool // the deadlocks, by their keys
 	denied  []string
 	left    int
+	missing bool
 	at      time.Time       // the newest instant at which that was so
 	looking bool            // a look is under way, because something has changed
 	epoch   *zkconn.Epoch   // of the newest look
@@ -189,6 +190,9 @@ func (s *Survey) read(ctx context.Context, l *tree.Look) (seen []*tree.Object, d
 	if err != nil {
 		return nil, nil, 0, err
 	}
+	s.mu.Lock()
+	s.missing = v.Target == nil
+	s.mu.Unlock()
 	for _, o := range append(v.Below, v.Target) {
 		switch {
 		case o == nil: // the path does not exist

@@ -19,6 +19,7 @@ type View struct {
 	Objects []*Object       `json:"objects"`           // by path
 	Cycles  []Cycle         `json:"cycles"`            // deadlocks
 	Denied  []string        `json:"denied,omitempty"`  // paths that may not be read
+	Missing bool            `json:"missing,omitempty"` // the root does not exist
 	Left    int             `json:"left,omitempty"`    // objects beyond the limit, which are not shown
 }
 
