@@ -15,6 +15,7 @@
 //	menagerie wait PATH               waits until no process holds or waits
 //	menagerie queue put|take|receive  puts an element into a queue, takes one, or runs CMD on one
 //	menagerie ls PATH                 what is at PATH: who holds, who waits
+//	menagerie top [PATH]              the same live: what is held longer than usual, who waits
 //	menagerie release PATH            removes a holder or a waiter
 //	menagerie bench                   measures our lock, go-zookeeper's and the floor
 //	menagerie version                 which build this is
