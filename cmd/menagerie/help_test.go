@@ -37,7 +37,7 @@ func TestTheExamplesWorkWhenTheyArePasted(t *testing.T) {
 			dir := t.TempDir()
 			here := strings.NewReplacer(defaultServers, s.addr, "--duration 1s", "--duration 50ms") // what is measured is of no interest
 			for _, line := range pasted(t, command) {
-				if command == "serve" || command == "cron" || strings.Contains(line, "--watch") { // they do not end
+				if command == "serve" || command == "cron" || command == "ui" || strings.Contains(line, "--watch") { // they do not end
 					continue
 				}
 				cmd := exec.Command("sh", "-c", here.Replace(line))

@@ -70,7 +70,7 @@ Name the servers as for any ZooKeeper client, with an optional chroot: zk1:2181,
 	root.AddCommand(
 		a.lockCommand(), a.rlockCommand(), a.semCommand(), a.electCommand(), a.onceCommand(), a.cronCommand(), a.holdCommand(), a.unholdCommand(),
 		a.barrierCommand(), a.latchCommand(), a.gateCommand(), a.queueCommand(), a.groupCommand(),
-		a.lsCommand(), a.topCommand(), a.waitCommand(), a.statusCommand(), a.deadlocksCommand(),
+		a.lsCommand(), a.topCommand(), a.uiCommand(), a.waitCommand(), a.statusCommand(), a.deadlocksCommand(),
 		a.releaseCommand(), a.resetCommand(),
 		a.demoCommand(), a.demoWorkerCommand(), a.serveCommand(), a.benchCommand(), a.versionCommand(), a.manCommand(),
 	)

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var commands = []string{"demo", "serve", "lock", "rlock", "sem", "elect", "once", "cron", "barrier", "latch", "gate", "queue", "group", "ls", "top", "wait", "status", "deadlocks", "release", "bench", "version", "man"}
+var commands = []string{"demo", "serve", "lock", "rlock", "sem", "elect", "once", "cron", "barrier", "latch", "gate", "queue", "group", "ls", "top", "ui", "wait", "status", "deadlocks", "release", "bench", "version", "man"}
 
 // offline are those that connect to no servers.
 var offline = []string{"serve", "version", "man"}

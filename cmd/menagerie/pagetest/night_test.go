@@ -1,0 +1,201 @@
+//go:build unix
+
+package pagetest
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// night is a server, and the programs that use it.
+type night struct {
+	t      *testing.T
+	srv    *zktest.Server
+	binary string
+}
+
+func newNight(t *testing.T) *night {
+	n := &night{t: t, srv: zktest.Run(t, zktest.WithLeftovers(), zktest.WithTimeoutLimits(100*time.Millisecond, time.Minute)), binary: filepath.Join(t.TempDir(), "menagerie")}
+	build := exec.Command("go", "build", "-o", n.binary, "..")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return n
+}
+
+// program is one that runs until the test ends.
+type program struct {
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	mu    sync.Mutex
+	out   bytes.Buffer
+}
+
+func (p *program) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.Write(b)
+}
+
+func (p *program) printed() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.String()
+}
+
+// start starts the binary, and returns when it has printed ready.
+func (n *night) start(ready string, args ...string) *program {
+	n.t.Helper()
+	p := &program{cmd: exec.Command(n.binary, args...)}
+	p.cmd.Env = append(os.Environ(), "MENAGERIE_SERVERS="+n.srv.Addr())
+	p.cmd.Stdout, p.cmd.Stderr, p.cmd.WaitDelay = p, p, time.Second
+	var err error
+	p.stdin, err = p.cmd.StdinPipe()
+	require.NoError(n.t, err)
+	require.NoError(n.t, p.cmd.Start())
+	n.t.Cleanup(func() {
+		_ = p.cmd.Process.Signal(syscall.SIGCONT)
+		_ = p.cmd.Process.Signal(syscall.SIGTERM) // it ends CMD, too
+		_ = p.cmd.Wait()
+	})
+	require.Eventually(n.t, func() bool { return strings.Contains(p.printed(), ready) }, patience, 5*time.Millisecond, "%v: %s", args, lazy{p})
+	return p
+}
+
+// deadlock has two owners that each hold one lock and wait for the other's. Each has two processes, one run by the other.
+func (n *night) deadlock(a, b string) {
+	holder := func(held, wanted string) *program {
+		return n.start("holding", "lock", held, "--", "sh", "-c", "echo holding; read go; exec "+n.binary+" lock "+wanted+" -- true")
+	}
+	for _, p := range []*program{holder(a, b), holder(b, a)} {
+		_, err := io.WriteString(p.stdin, "go\n")
+		require.NoError(n.t, err)
+	}
+}
+
+// The names that attack a page.
+const attack = `<img src=x onerror=alert(1)>`
+
+func TestANightWithADeadlockADeadHolderAndAnOutage(t *testing.T) {
+	t.Parallel()       // it mostly waits
+	path := browser(t) // before anything is built
+	require.NotEmpty(t, path)
+	n := newNight(t)
+	stopped := n.start("holding", "lock", "/night/report", "--timeout", "21s", "--", "sh", "-c", "echo holding; exec sleep 600")
+	n.deadlock("/night/orders", "/night/stock")
+	strange := n.srv.Session(t, zksync.WithName(attack))
+	_, err := zksync.NewMutex(strange, `/night/"'%00<b>`+attack+"\u202e\u200f").LockContext(t.Context())
+	require.NoError(t, err)
+	usual := n.srv.Session(t, zksync.WithName("nightly backup"))
+	ui := n.start("the page is at ", "ui", "/night")
+	address := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`).FindString(ui.printed())
+	require.NotEmpty(t, address)
+
+	w := open(t, 1280, 1000)
+	w.do(chromedp.Navigate(address))
+	w.shows("#status", "live")
+	for range 3 { // what is usual is learned while the page looks
+		lease, err := zksync.NewMutex(usual, "/night/backup").LockContext(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, w.until("now.objects.some(o => o.path === '/night/backup' && o.entries.length)"))
+		require.NoError(t, lease.Unlock())
+		require.NoError(t, w.until("!now.objects.some(o => o.path === '/night/backup' && o.entries.length)"))
+	}
+	_, err = zksync.NewMutex(usual, "/night/backup").LockContext(t.Context())
+	require.NoError(t, err)
+	// The servers are asked every 5 s, and a client counts as dead in the last third of its timeout.
+	require.NoError(t, stopped.cmd.Process.Signal(syscall.SIGSTOP))
+
+	t.Run("the deadlock is red, with its text", func(t *testing.T) {
+		w.shows("#graph", "Deadlock: ", "holds /night/orders, and under it ", "waits for /night/stock", "holds /night/stock, and under it ", "waits for /night/orders")
+		w.shows("#wrong", "1 deadlock")
+		require.Equal(t, int64(2), value[int64](w, `document.querySelectorAll("#graph path.red[d]").length`))
+		require.Equal(t, int64(2), value[int64](w, `document.querySelectorAll("#graph g.red rect").length`), "two owners, though each has two processes")
+		require.Contains(t, w.text("#holds"), value[string](w, `document.querySelector("#graph g.red text").textContent`), "the name of the holder")
+		w.shows("#waits", "never granted: in or behind a deadlock")
+	})
+	t.Run("the dead holder has its end", func(t *testing.T) {
+		w.shows("#dead", "holds /night/report: last heard ", "free in at most ")
+		w.shows("#wrong", "probably dead")
+	})
+	shoot(w)
+	t.Run("strange names are text", func(t *testing.T) {
+		w.shows("#holds", attack, `/night/"'%00<b>`+attack+`\u{202e}\u{200f}`)
+		require.Zero(t, value[int64](w, "document.querySelectorAll('img, b, main script').length"))
+	})
+	t.Run("the outage is said, and ends", func(t *testing.T) {
+		thaw := n.srv.Freeze()
+		w.shows("#alert", "The view is old: ", "Actions are off.")
+		w.shows("#status", "as of ", " ago; the servers do not answer")
+		thaw()
+		w.shows("#status", "live")
+		require.False(t, value[bool](w, "document.body.classList.contains('stale')"))
+	})
+	w.quiet(address)
+	t.Run("without scripts it shows the state once", func(t *testing.T) {
+		scripts := func(run bool) {
+			_, err := chromedp.Call(w.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !run})
+			require.NoError(t, err)
+		}
+		scripts(false)
+		w.do(chromedp.Navigate(address))
+		plain := value[string](w, "document.querySelector('main.plain').innerText")
+		require.Contains(t, plain, "/night/orders")
+		require.Contains(t, plain, "holds /night/stock, and under it ")
+		require.Contains(t, plain, attack)
+		scripts(true)
+		w.do(chromedp.Navigate(address))
+		w.shows("#status", "live")
+	})
+	t.Run("the end of menagerie ui is said", func(t *testing.T) {
+		require.NoError(t, ui.cmd.Process.Signal(syscall.SIGTERM))
+		w.shows("#alert", "This page has lost menagerie ui")
+		w.shows("#status", "as of ", "this page has lost menagerie ui")
+		_, err := http.Get(address)
+		require.Error(t, err)
+	})
+}
+
+// shoot takes the pictures of docs/ui.md if MENAGERIE_SCREENSHOTS names a folder for them.
+func shoot(w *window) {
+	dir := os.Getenv("MENAGERIE_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	picture := func(name string) {
+		w.do(chromedp.Sleep(300 * time.Millisecond)) // transitions
+		data, err := chromedp.Run(w.ctx, chromedp.CaptureScreenshot())
+		require.NoError(w.t, err)
+		require.NoError(w.t, os.WriteFile(filepath.Join(dir, name), data, 0o644))
+		require.Less(w.t, len(data), 200_000)
+	}
+	picture("ui-wide.png")
+	w.do(chromedp.EmulateViewport(390, 844))
+	w.run("choose('/night/backup')")
+	picture("ui-narrow.png")
+	w.do(chromedp.EmulateViewport(1280, 1000))
+	w.run("choose('/night/orders'); theme('dark')")
+	picture("ui-dark.png")
+	w.run("choose(''); theme('system')")
+}
+
+// lazy is what a program has printed when the text is needed.
+type lazy struct{ *program }
+
+func (l lazy) String() string { return l.printed() }
