@@ -156,6 +156,10 @@ leader-cuts: zookeeper network ## the leader of three real servers is cut off wh
 examples: ## run all examples, also the one that uses SQLite, which takes a minute to compile
 	MENAGERIE_EXAMPLES=all $(GO) -C examples test -count=1 -v ./...
 
+.PHONY: pictures
+pictures: ## make the pictures of README.md and docs/ui.md again, in Chromium; look at them
+	MENAGERIE_SCREENSHOTS=$(CURDIR)/docs/images $(GO) test -count=1 -run 'Night|Tour' ./cmd/menagerie/pagetest
+
 # How long "make batch" lasts.
 BATCH ?= 2m
 
