@@ -109,7 +109,7 @@ func Dash(s string) string {
 	return s
 }
 
-// Who, for a sentence, is the owner: "web-3 pid 4711".
+// Who is an owner in a sentence, as in package wording: "web-3 pid 4711".
 func (r Row) Who() string { return wording.Who(node.Owner(r.Owner), SessionID(r.Session)) }
 
 // Owned is the owner in a table: "invoices@web-3:4711", or its session.
