@@ -213,6 +213,8 @@ func TestAnUnreadableQueueIsNoReasonToFail(t *testing.T) {
 		time.Sleep(time.Minute)
 		a.waits()
 		v.Server.SetACL("/locks/b", zk.WorldACL(zk.PermAll)...)
+		v.Put("/locks/secret", "") // keeps nothing else from being found
+		v.Server.SetACL("/locks/secret", zk.DigestACL(zk.PermAll, "other", "x")...)
 		a.deadlocked()
 		a.unlocks()
 		require.NoError(t, <-b.acquired)
