@@ -42,11 +42,11 @@ func TestTheRuntimeSaysWhichGoroutineStartedThisOne(t *testing.T) {
 
 func TestAStackOfAnotherFormNamesNoGoroutine(t *testing.T) {
 	for stack, want := range map[string]int64{
-		"goroutine 7 [running]:\nmain.f()\n\t/a.go:1 +0x1\ncreated by main.main in goroutine 1\n\t/a.go:2 +0x1\n":      1,
+		"goroutine 7 [running]:\nmain.f()\n\t/a.go:1 +0x1\ncreated by main.main in goroutine 1\n\t/a.go:2 +0x1\n":     1,
 		"goroutine 7 [running]:\nmain.f()\n\t/a.go:1 +0x1\ncreated by main.g[...].func1 in goroutine 42\n\t/a.go:2\n": 42,
-		"goroutine 1 [running]:\nmain.main()\n\t/a.go:1 +0x1\n":                                                        0,
-		"goroutine 7 [running]:\nmain.f()\n\t/a.go:1 +0x1\ncreated by main.main\n\t/a.go:2 +0x1\n":                     0,
-		"goroutine 7 [running]:\nmain.f()\n\t/a.go:1\ncreated by main.main in goroutine x\n\t/a.go:2\n":                0,
+		"goroutine 1 [running]:\nmain.main()\n\t/a.go:1 +0x1\n":                                                       0,
+		"goroutine 7 [running]:\nmain.f()\n\t/a.go:1 +0x1\ncreated by main.main\n\t/a.go:2 +0x1\n":                    0,
+		"goroutine 7 [running]:\nmain.f()\n\t/a.go:1\ncreated by main.main in goroutine x\n\t/a.go:2\n":               0,
 		"": 0,
 	} {
 		got, known := creator([]byte(stack))

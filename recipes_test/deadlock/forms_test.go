@@ -30,7 +30,9 @@ func TestEveryFormOfALockFindsADeadlock(t *testing.T) {
 		}
 	}
 	for name, f := range map[string]form{
-		"Lock": func(s *zksync.Session) func(context.Context) error { return panics(zksync.NewMutex(s, "/locks/b").Lock) },
+		"Lock": func(s *zksync.Session) func(context.Context) error {
+			return panics(zksync.NewMutex(s, "/locks/b").Lock)
+		},
 		"Do": func(s *zksync.Session) func(context.Context) error {
 			return func(ctx context.Context) error {
 				return zksync.NewMutex(s, "/locks/b").Do(ctx, func(context.Context, *zksync.Lease) error { return nil })
