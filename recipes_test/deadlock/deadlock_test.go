@@ -113,29 +113,28 @@ func TestOfTwoWaitsForEachOtherTheNewerOneFailsAfterASecond(t *testing.T) {
 	})
 }
 
-// ring has three owners wait for each other, and returns them: the last wait is the newest.
-func ring(t *testing.T, v *proving.Env, s ...*zksync.Session) [3]*owner {
+// ring has three owners wait for each other, and returns them, and when each wait began: the last one is the newest.
+func ring(t *testing.T, v *proving.Env, s ...*zksync.Session) (all [3]*owner, began [3]time.Time) {
 	paths := []string{"/locks/a", "/locks/b", "/locks/c"}
-	var all [3]*owner
 	for i := range all {
 		all[i] = newOwner(t)
 		all[i].locks(lock(s[i], paths[i]))
 	}
 	for i := range all {
 		next := paths[(i+1)%3]
+		began[i] = time.Now()
 		all[i].begins(lock(s[i], next))
 		v.Settled(next, 2)
 	}
-	return all
+	return all, began
 }
 
 func TestTheNewestWaitOfThreeFails(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
-		all := ring(t, v, v.Session(detect), v.Session(detect), v.Session(detect))
-		start := time.Now()
+		all, began := ring(t, v, v.Session(detect), v.Session(detect), v.Session(detect))
 		require.Equal(t, "zksync: lock /locks/a: deadlock: P holds /locks/c and waits for /locks/a since 1s; "+
 			"P holds /locks/a and waits for /locks/b since 1s; P holds /locks/b and waits for /locks/c since 1s", all[2].deadlocked())
-		v.Took(start, time.Second, "the newest wait")
+		v.Took(began[2], time.Second, "the newest wait")
 		all[2].unlocks()
 		require.NoError(t, <-all[1].acquired)
 		all[1].unlocks()
@@ -146,10 +145,9 @@ func TestTheNewestWaitOfThreeFails(t *testing.T) {
 // The newest wait does not look, so the next one fails.
 func TestACycleThroughAProcessWithoutTheOptionIsFound(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
-		all := ring(t, v, v.Session(), v.Session(detect), v.Session())
-		start := time.Now()
+		all, began := ring(t, v, v.Session(), v.Session(detect), v.Session())
 		require.Contains(t, all[1].deadlocked(), "zksync: lock /locks/c: deadlock: ")
-		v.Took(start, time.Second, "the only wait that looks")
+		v.Took(began[1], time.Second, "the only wait that looks")
 		all[1].unlocks()
 		require.NoError(t, <-all[0].acquired)
 		all[0].unlocks()
@@ -165,9 +163,9 @@ func TestAWaitThatDoesNotLookKeepsAnOlderOneWaitingForTwoLooks(t *testing.T) {
 		a.locks(lock(one, "/locks/a"))
 		held := v.Lock(zksync.NewMutex(v.Session(), "/locks/b"))
 		inner := v.Session(session.ForSession(func(s *session.Settings) { s.Under = held.Token().String() }))
+		start := time.Now()
 		a.begins(lock(one, "/locks/b"))
 		v.Settled("/locks/b", 2)
-		start := time.Now()
 		w := proving.Begin(t.Context(), zksync.NewMutex(inner, "/locks/a"))
 		a.deadlocked()
 		v.Took(start, (1+2+4)*time.Second, "the third look")

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/lease"
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/testing/proving"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -236,5 +238,53 @@ func TestAWaiterThatFailsTakesItsEntryAwayFromThoseThatJoinedIt(t *testing.T) {
 			require.NoError(t, <-joined.acquired)
 			joined.unlocks()
 		}
+	})
+}
+
+// Two readers share a node, and the one that waits no longer holds it: another goroutine has unlocked its lease.
+func TestALeaseThatEndedDuringTheWaitIsNotHeld(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		one, two := v.Session(detect), v.Session()
+		rw := zkrwmutex.New(one, "/locks/a")
+		a, other, b, c := newOwner(t), newOwner(t), newOwner(t), newOwner(t)
+		a.locks(rw.RLockContext)
+		other.locks(rw.RLockContext)
+		require.Equal(t, a.leases[0].Node(), other.leases[0].Node())
+		a.locks(lock(one, "/locks/z"))
+		three := v.Session(detect)
+		c.locks(lock(three, "/locks/y"))
+		c.begins(lock(three, "/locks/z")) // so that there is a reason to look
+		v.Settled("/locks/z", 2)
+		b.locks(lock(two, "/locks/b"))
+		b.begins(zkrwmutex.New(two, "/locks/a").LockContext)
+		v.Settled("/locks/a", 2)
+		a.begins(lock(one, "/locks/b"))
+		v.Settled("/locks/b", 2)
+		require.NoError(t, a.leases[0].Unlock())
+		time.Sleep(time.Minute)
+		a.waits()
+		other.unlocks()
+		require.NoError(t, <-b.acquired)
+		b.unlocks()
+		require.NoError(t, <-a.acquired)
+		a.unlocks()
+		require.NoError(t, <-c.acquired)
+	})
+}
+
+func TestASessionKeepsNoLeaseThatHasEnded(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session(detect)
+		a := newOwner(t)
+		for _, get := range []func(context.Context) (*zksync.Lease, error){lock(s, "/locks/a"), zkrwmutex.New(s, "/locks/rw").RLockContext, permit(s)} {
+			a.locks(get)
+		}
+		require.Len(t, lease.Live((*session.Session)(s)), 3)
+		a.unlocks()
+		require.Empty(t, lease.Live((*session.Session)(s)))
+		a.locks(lock(s, "/locks/a"))
+		v.Server.Expire(s.ID())
+		<-a.leases[3].Done()
+		require.Empty(t, lease.Live((*session.Session)(s)))
 	})
 }
