@@ -22,6 +22,9 @@ import (
 // patience bounds every wait. It is only ever waited out by a failure.
 const patience = time.Minute
 
+// attack is a name that a page must show as text.
+const attack = `<img src=x onerror=alert(1)>`
+
 // window is a browser with one page.
 type window struct {
 	t   *testing.T

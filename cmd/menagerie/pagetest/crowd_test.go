@@ -121,8 +121,15 @@ func TestTwoThousandPathsAreListedAsFarAsTheyAreSeen(t *testing.T) {
 	s.show(view(t, 2000, "b", 1))
 	require.NoError(t, w.until("now.objects[0].entries[0].owner.name === 'b'"))
 	require.Less(t, time.Since(began), 10*time.Second)
+	choosesByKeys(t, w)
+	w.fits(360)
+	w.run("choose('')")
+	w.fits(360)
+	w.quiet(address)
+}
 
-	// The keyboard alone.
+func choosesByKeys(t *testing.T, w *window) {
+	t.Helper()
 	w.press("/")
 	w.press("1234")
 	w.shows("#count", "1 of 2000 paths")
@@ -148,10 +155,6 @@ func TestTwoThousandPathsAreListedAsFarAsTheyAreSeen(t *testing.T) {
 	w.press("t")
 	w.press("t")
 	require.Equal(t, "dark", value[string](w, "document.documentElement.dataset.theme"))
-	w.fits(360)
-	w.run("choose('')")
-	w.fits(360)
-	w.quiet(address)
 }
 
 func TestAReleaseRemovesOnlyWhatIsShown(t *testing.T) {
@@ -186,8 +189,9 @@ func TestAReleaseRemovesOnlyWhatIsShown(t *testing.T) {
 	require.True(t, value[bool](w, "document.getElementById('ask-yes').disabled"))
 	w.press(kb.Escape)
 	late := *v
-	late.Outage = "the servers do not answer"
+	late.Outage, late.Missing = "the servers do not answer", true
 	s.show(&late)
+	w.shows("#wrong", "The view is old: ", "/ does not exist")
 	w.shows("#alert", "Actions are off.")
 	require.True(t, value[bool](w, "document.querySelector('#holds button.act').disabled"))
 	require.Empty(t, orders)

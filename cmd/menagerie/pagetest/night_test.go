@@ -5,7 +5,6 @@ package pagetest
 import (
 	"bytes"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -89,20 +88,13 @@ func (n *night) deadlock(a, b string) {
 	}
 }
 
-// The names that attack a page.
-const attack = `<img src=x onerror=alert(1)>`
-
 func TestANightWithADeadlockADeadHolderAndAnOutage(t *testing.T) {
-	t.Parallel()       // it mostly waits
-	path := browser(t) // before anything is built
-	require.NotEmpty(t, path)
+	t.Parallel() // it mostly waits
+	require.NotEmpty(t, browser(t), "before anything is built")
 	n := newNight(t)
 	stopped := n.start("holding", "lock", "/night/report", "--timeout", "21s", "--", "sh", "-c", "echo holding; exec sleep 600")
 	n.deadlock("/night/orders", "/night/stock")
-	strange := n.srv.Session(t, zksync.WithName(attack))
-	_, err := zksync.NewMutex(strange, `/night/"'%00<b>`+attack+"\u202e\u200f").LockContext(t.Context())
-	require.NoError(t, err)
-	usual := n.srv.Session(t, zksync.WithName("nightly backup"))
+	n.hold(`/night/"'%00<b>`+attack+"\u202e\u200f", attack)
 	ui := n.start("the page is at ", "ui", "/night")
 	address := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`).FindString(ui.printed())
 	require.NotEmpty(t, address)
@@ -110,66 +102,78 @@ func TestANightWithADeadlockADeadHolderAndAnOutage(t *testing.T) {
 	w := open(t, 1280, 1000)
 	w.do(chromedp.Navigate(address))
 	w.shows("#status", "live")
-	for range 3 { // what is usual is learned while the page looks
-		lease, err := zksync.NewMutex(usual, "/night/backup").LockContext(t.Context())
-		require.NoError(t, err)
-		require.NoError(t, w.until("now.objects.some(o => o.path === '/night/backup' && o.entries.length)"))
-		require.NoError(t, lease.Unlock())
-		require.NoError(t, w.until("!now.objects.some(o => o.path === '/night/backup' && o.entries.length)"))
-	}
-	_, err = zksync.NewMutex(usual, "/night/backup").LockContext(t.Context())
-	require.NoError(t, err)
+	n.backups(w, 3)
 	// The servers are asked every 5 s, and a client counts as dead in the last third of its timeout.
 	require.NoError(t, stopped.cmd.Process.Signal(syscall.SIGSTOP))
 
-	t.Run("the deadlock is red, with its text", func(t *testing.T) {
-		w.shows("#graph", "Deadlock: ", "holds /night/orders, and under it ", "waits for /night/stock", "holds /night/stock, and under it ", "waits for /night/orders")
-		w.shows("#wrong", "1 deadlock")
-		require.Equal(t, int64(2), value[int64](w, `document.querySelectorAll("#graph path.red[d]").length`))
-		require.Equal(t, int64(2), value[int64](w, `document.querySelectorAll("#graph g.red rect").length`), "two owners, though each has two processes")
-		require.Contains(t, w.text("#holds"), value[string](w, `document.querySelector("#graph g.red text").textContent`), "the name of the holder")
-		w.shows("#waits", "never granted: in or behind a deadlock")
-	})
-	t.Run("the dead holder has its end", func(t *testing.T) {
-		w.shows("#dead", "holds /night/report: last heard ", "free in at most ")
-		w.shows("#wrong", "probably dead")
-	})
+	showsTheDeadlock(t, w)
+	w.shows("#dead", "holds /night/report: last heard ", "free in at most ")
+	w.shows("#wrong", "probably dead")
 	shoot(w)
-	t.Run("strange names are text", func(t *testing.T) {
-		w.shows("#holds", attack, `/night/"'%00<b>`+attack+`\u{202e}\u{200f}`)
-		require.Zero(t, value[int64](w, "document.querySelectorAll('img, b, main script').length"))
-	})
-	t.Run("the outage is said, and ends", func(t *testing.T) {
-		thaw := n.srv.Freeze()
-		w.shows("#alert", "The view is old: ", "Actions are off.")
-		w.shows("#status", "as of ", " ago; the servers do not answer")
-		thaw()
-		w.shows("#status", "live")
-		require.False(t, value[bool](w, "document.body.classList.contains('stale')"))
-	})
+	w.shows("#holds", attack, `/night/"'%00<b>`+attack+`\u{202e}\u{200f}`)
+	require.Zero(t, value[int64](w, "document.querySelectorAll('img, b, main script').length"))
+
+	thaw := n.srv.Freeze()
+	w.shows("#alert", "The view is old: ", "Actions are off.")
+	w.shows("#status", "as of ", " ago; the servers do not answer")
+	w.shows("#wrong", "The view is old: ")
+	thaw()
+	w.shows("#status", "live")
+	require.False(t, value[bool](w, "document.body.classList.contains('stale')"))
 	w.quiet(address)
-	t.Run("without scripts it shows the state once", func(t *testing.T) {
-		scripts := func(run bool) {
-			_, err := chromedp.Call(w.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !run})
-			require.NoError(t, err)
-		}
-		scripts(false)
-		w.do(chromedp.Navigate(address))
-		plain := value[string](w, "document.querySelector('main.plain').innerText")
-		require.Contains(t, plain, "/night/orders")
-		require.Contains(t, plain, "holds /night/stock, and under it ")
-		require.Contains(t, plain, attack)
-		scripts(true)
-		w.do(chromedp.Navigate(address))
-		w.shows("#status", "live")
-	})
-	t.Run("the end of menagerie ui is said", func(t *testing.T) {
-		require.NoError(t, ui.cmd.Process.Signal(syscall.SIGTERM))
-		w.shows("#alert", "This page has lost menagerie ui")
-		w.shows("#status", "as of ", "this page has lost menagerie ui")
-		_, err := http.Get(address)
-		require.Error(t, err)
-	})
+
+	showsTheStateWithoutScripts(t, w, address)
+	w.do(chromedp.Navigate(address))
+	w.shows("#status", "live")
+	require.NoError(t, ui.cmd.Process.Signal(syscall.SIGTERM))
+	w.shows("#alert", "This page has lost menagerie ui")
+	w.shows("#status", "as of ", "this page has lost menagerie ui")
+}
+
+// hold holds a lock in a session with a name until the lease is given up, or the test ends.
+func (n *night) hold(path, name string) *zksync.Lease {
+	n.t.Helper()
+	lease, err := zksync.NewMutex(n.srv.Session(n.t, zksync.WithName(name)), path).LockContext(n.t.Context())
+	require.NoError(n.t, err)
+	return lease
+}
+
+// backups are holds that the page sees begin and end, from which it learns what is usual, and one that does not end.
+func (n *night) backups(w *window, holds int) {
+	n.t.Helper()
+	const held = "now.objects.some(o => o.path === '/night/backup' && o.entries.length)"
+	for range holds {
+		lease := n.hold("/night/backup", "nightly backup")
+		require.NoError(n.t, w.until(held))
+		require.NoError(n.t, lease.Unlock())
+		require.NoError(n.t, w.until("!"+held))
+	}
+	n.hold("/night/backup", "nightly backup")
+}
+
+func showsTheDeadlock(t *testing.T, w *window) {
+	t.Helper()
+	w.shows("#graph", "Deadlock: ", "holds /night/orders, and under it ", "waits for /night/stock", "holds /night/stock, and under it ", "waits for /night/orders")
+	w.shows("#wrong", "1 deadlock")
+	w.shows("#waits", "never granted: in or behind a deadlock")
+	require.Equal(t, int64(2), value[int64](w, `document.querySelectorAll("#graph path.red[d]").length`))
+	require.Equal(t, int64(2), value[int64](w, `document.querySelectorAll("#graph g.red rect").length`), "two owners, though each has two processes")
+	require.Contains(t, w.text("#holds"), value[string](w, `document.querySelector("#graph g.red text").textContent`), "the name of the holder")
+}
+
+func showsTheStateWithoutScripts(t *testing.T, w *window, address string) {
+	t.Helper()
+	scripts := func(run bool) {
+		_, err := chromedp.Call(w.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !run})
+		require.NoError(t, err)
+	}
+	scripts(false)
+	w.do(chromedp.Navigate(address))
+	plain := value[string](w, "document.querySelector('main.plain').innerText")
+	for _, text := range []string{"/night/orders", "holds /night/stock, and under it ", attack} {
+		require.Contains(t, plain, text)
+	}
+	scripts(true)
 }
 
 // shoot takes the pictures of docs/ui.md if MENAGERIE_SCREENSHOTS names a folder for them.

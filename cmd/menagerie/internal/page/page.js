@@ -133,10 +133,12 @@ function button(e, o, place) {
 function wrong() {
   const s = now.servers, dead = holders().filter(h => h.e.dead);
   const items = [
+    stale() && ["bad", el("strong", {}, lost ? "This page has lost menagerie ui" : "The view is old: " + show(beat.outage)), ". What is below may no longer be so"],
     ...(s?.findings ?? []).map(f => [f.severity === "problem" ? "bad" : "warn", el("strong", {}, show(f.text, 400)), " " + show(f.fix, 400), f.server && " (" + show(f.server) + ")"]),
     now.cycles.length && ["bad", el("strong", {}, many(now.cycles.length, "deadlock")), " among the locks below: release one hold of each"],
     dead.length && ["bad", el("strong", {}, many(dead.length, "holder is", "holders are")), " probably dead: see below"],
     ...(now.denied ?? []).map(p => ["warn", el("strong", {}, bdi(p)), " may not be read: see --auth"]),
+    now.missing && ["warn", el("strong", {}, bdi(now.root), " does not exist"), ": the page shows it when it comes"],
     now.left && ["warn", el("strong", {}, many(now.left, "path")), " more are not shown: look at a smaller part with menagerie ui PATH"],
   ].filter(Boolean);
   $("wrong").classList.toggle("alarm", items.some(i => i[0] === "bad"));
@@ -210,7 +212,7 @@ function dead(items) {
     el("h3", {}, "Which holders are probably dead?"),
     items.length ? el("ul", {class: "items"}, items.slice(0, 50).map(({e, o}) => el("li", {class: e.dead ? "bad" : "warn"}, bdi(who(e)), " holds ", link(o.path, "dead " + e.node), ": ",
       el("strong", {}, show(e.heard) || "probably dead"), " ", button(e, o, "d"))))
-      : el("p", {class: "note"}, tells ? "None: the servers have heard of every holder."
+      : el("p", {class: "note"}, stale() ? "Not known: the view is old." : tells ? "None: the servers have heard of every holder."
         : "The servers do not tell: they would with 4lw.commands.whitelist=srvr,cons,dump in their configuration."),
   ];
 }
@@ -253,7 +255,7 @@ function links() {
   return all;
 }
 
-const maxOwners = 24;
+const maxOwners = 16;
 
 // nearby are the links that hang together with the chosen path, as many as can be read.
 function nearby() {
@@ -299,14 +301,14 @@ function draw(edges) {
     const keys = [...names.keys()].filter(k => level.get(k) === n);
     while (keys.length) rows.push(keys.splice(0, most));
   }
-  const step = Math.min(wide / Math.max(...rows.map(r => r.length)), 320), w = Math.min(step - 60, 190), h = 34, gap = 66, top = 44;
+  const step = Math.min(wide / Math.max(...rows.map(r => r.length)), 320), w = Math.min(step - 60, 190), h = 32, gap = 50, top = edges.some(l => l.red) ? 44 : 8;
   rows.forEach((keys, r) => keys.forEach((k, i) => at.set(k, {x: wide / 2 + (i - (keys.length - 1) / 2) * step, y: top + r * (h + gap)})));
-  const high = top + rows.length * (h + gap) - gap + 46;
+  const high = top + rows.length * (h + gap) - gap + top;
   const arrows = edges.map(l => arrow(l, at.get(l.from), at.get(l.to), w, h));
   const tip = (id, cls) => el("marker", {id, class: cls, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto"}, el("path", {d: "M0 0 8 4 0 8z"}));
   const boxes = [...names].map(([k, name]) => {
     const {x, y} = at.get(k);
-    return el("g", {class: edges.some(l => l.red && l.from === k) && "red"}, el("rect", {x: x - w / 2, y, width: w, height: h, rx: 6}), el("text", {x, y: y + 21}, show(name, Math.floor(w / 7.6))));
+    return el("g", {class: edges.some(l => l.red && l.from === k) && "red"}, el("rect", {x: x - w / 2, y, width: w, height: h, rx: 6}), el("text", {x, y: y + 20}, show(name, Math.floor(w / 7.6))));
   });
   return [
     el("svg", {viewBox: `0 0 ${wide} ${high}`, height: high, role: "img", "aria-label": many(names.size, "owner") + ", " + many(edges.length, "wait")},
@@ -410,11 +412,11 @@ function render() {
   }
   $("title").replaceChildren(chosen ? bdi(chosen, 400) : "Everything");
   const h = inScope(e => e.state !== "waiting"), w = inScope(e => e.state === "waiting"), d = holders().filter(({e}) => e.dead || e.heard), edges = nearby();
-  section("wrong", [now.servers, now.cycles.length, d.length, now.denied, now.left], wrong);
+  section("wrong", [lost, beat.outage, now.servers, now.cycles.length, d.length, now.denied, now.left, now.missing], wrong);
   section("holds", [chosen, h], () => holds(h));
   section("waits", [chosen, w], () => waits(w));
   section("graph", [chosen, edges, edges.left, now.cycles, $("graph").clientWidth], () => graph(edges));
-  section("dead", [d, now.servers?.tells], () => dead(d));
+  section("dead", [stale(), d, now.servers?.tells], () => dead(d));
   section("do", [chosen, h, now.command, now.cycles.map(c => c.steps)], () => todo(h));
   list();
   tick();
@@ -428,8 +430,11 @@ function tick() {
   $("status").textContent = lost ? `as of ${old} ago; this page has lost menagerie ui` : beat.outage ? (never ? beat.outage : `as of ${old} ago; ${beat.outage}`) : "live";
   const alarm = lost ? "This page has lost menagerie ui: it has ended, or does not answer. What is shown is old, and actions are off."
     : beat.outage ? "The view is old: " + beat.outage + ". Actions are off." : "";
-  if ($("alert").textContent !== alarm) $("alert").textContent = alarm; // read aloud once
   $("alert").hidden = !alarm;
+  if ($("alert").textContent !== alarm) {
+    $("alert").textContent = alarm; // read aloud once
+    render();
+  }
   document.body.classList.toggle("stale", stale());
   for (const b of document.querySelectorAll("button.act")) b.disabled = stale();
   if (!stale()) Object.values(aging).flat().forEach(update => update());
@@ -445,12 +450,12 @@ const stands = () => asked && asked.o.path && entries.get(asked.e.node)?.e.token
 function ask(e, o) {
   asked = {e, o, done: false};
   const waits = o.entries.filter(x => x.state === "waiting" && x.node !== e.node), holds = e.state !== "waiting";
-  const next = waits.find(x => x.ahead === e.node) ?? waits[0];
+  const others = o.entries.some(x => x.state === "held" && x.node !== e.node), next = waits.find(x => x.ahead === e.node) ?? waits[0];
   $("ask-title").textContent = holds ? "Release this hold?" : "Remove this waiter?";
   $("ask-what").replaceChildren(
     el("p", {}, bdi(who(e)), holds ? " holds " : " waits for ", bdi(o.path, 400), e.since ? ` since ${show(e.since)}, for ${duration(age(e))}.` : "."),
     el("p", {class: "note"}, owner(e)[1].textContent),
-    el("p", {}, holds ? "Then " : "Then it loses its place; if its process is alive, it queues again at the end.", holds && (next ? [bdi(who(next)), " is granted, "] : "the lock is free, "),
+    el("p", {}, holds ? "Then " : "Then it loses its place; if its process is alive, it queues again at the end.", holds && (others ? "the other holders remain, " : next ? [bdi(who(next)), " is granted, "] : "the lock is free, "),
       holds && "also if the holder is alive and still works. It learns that its lease has ended; it cannot undo what it has done."));
   $("reason").value = "";
   $("ask-result").textContent = "";

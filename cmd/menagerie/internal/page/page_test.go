@@ -277,10 +277,11 @@ func TestThePageWithoutScriptsShowsTheState(t *testing.T) {
 	require.Contains(t, ask(shown(Options{}, nil), "GET", "/", "").Body.String(), "the servers have not answered yet")
 	v := hold("/a", "backup")
 	v.Outage, v.At = "the servers do not answer", time.Now().Add(-12*time.Second)
+	v.Missing = true
 	v.Objects[0].Entries[0].Heard = "last heard 6 s ago: free in at most 4 s"
 	v.Objects[0].Usual = survey.Usual{Holds: 3, Median: survey.Millis(20 * time.Second), P99: survey.Millis(25 * time.Second)}
 	body := ask(shown(Options{}, v), "GET", "/", "").Body.String()
-	for _, text := range []string{"as of 12s ago; the servers do not answer", "usually held for 20s (99 of 100 for at most 25s)", "held for 1m0s, 3.0 times the usual",
+	for _, text := range []string{"as of 12s ago; the servers do not answer", "<bdi>/</bdi> does not exist", "usually held for 20s (99 of 100 for at most 25s)", "held for 1m0s, 3.0 times the usual",
 		"<bdi>web-1 pid 11</bdi>, <bdi>backup</bdi> 0x1 t1", "behind <bdi>web-1 pid 11</bdi>", "last heard 6 s ago"} {
 		require.Contains(t, body, text)
 	}
