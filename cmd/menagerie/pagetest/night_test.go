@@ -4,6 +4,7 @@ package pagetest
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -31,11 +32,34 @@ type night struct {
 }
 
 func newNight(t *testing.T) *night {
-	n := &night{t: t, srv: zktest.Run(t, zktest.WithLeftovers(), zktest.WithTimeoutLimits(100*time.Millisecond, time.Minute)), binary: filepath.Join(t.TempDir(), "menagerie")}
-	build := exec.Command("go", "build", "-o", n.binary, "..")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return n
+	binary, err := build()
+	require.NoError(t, err)
+	return &night{t: t, srv: zktest.Run(t, zktest.WithLeftovers(), zktest.WithTimeoutLimits(100*time.Millisecond, time.Minute)), binary: binary}
+}
+
+// build builds the command once.
+var build = sync.OnceValues(func() (string, error) {
+	binary := filepath.Join(built, "menagerie")
+	out, err := exec.Command("go", "build", "-o", binary, "..").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return binary, nil
+})
+
+// built is the folder of the binary.
+var built string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if built, err = os.MkdirTemp("", "menagerie-page-"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(built)
+		return m.Run()
+	}())
 }
 
 // program is one that runs until the test ends.
