@@ -12,7 +12,6 @@ import (
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
-	"github.com/petermattis/goid"
 )
 
 // Lease is documented in package zksync.
@@ -63,7 +62,7 @@ type Grantor interface {
 func New(ctx context.Context, grantor Grantor, at *session.Access, dropIn bool) *Lease {
 	l := &Lease{access: at, grantor: grantor, dropIn: dropIn, asked: ctx}
 	if at.Settings.Deadlocks != nil {
-		l.goroutine = goid.Get()
+		l.goroutine = current()
 	}
 	return l
 }

@@ -16,7 +16,11 @@ func deep(n int, f func()) {
 	deep(n-1, f)
 }
 
-// The runtime does not promise this form.
+// The runtime does not promise these forms.
+func TestTheRuntimeSaysWhichGoroutineThisIs(t *testing.T) {
+	require.Equal(t, goid.Get(), current())
+}
+
 func TestTheRuntimeSaysWhichGoroutineStartedThisOne(t *testing.T) {
 	for _, depth := range []int{0, 90, 300} {
 		done := make(chan struct{})
@@ -24,14 +28,14 @@ func TestTheRuntimeSaysWhichGoroutineStartedThisOne(t *testing.T) {
 			defer close(done)
 			deep(depth, func() {
 				parent, known := startedBy()
-				if !known || parent == goid.Get() {
+				if !known || parent == current() {
 					t.Errorf("%d, %v at depth %d", parent, known, depth)
 				}
 			})
 		}()
 		<-done
 	}
-	parent := goid.Get()
+	parent := current()
 	got := make(chan int64)
 	go func() {
 		p, _ := startedBy()
