@@ -36,8 +36,7 @@ func (g *guard) search(ctx context.Context) (*found, error) {
 	err = v.beside(ctx, direct)
 	if errors.Is(err, errTooMany) {
 		v.tell()
-		v.left.Store(mostReads)
-		err = v.read(ctx, direct)
+		err = v.closest(ctx, append(held, g.place()), direct)
 	}
 	if err != nil || v.cycle() == nil {
 		return nil, err
@@ -116,6 +115,20 @@ func (g *guard) paths() (held, direct []string) {
 	}
 	slices.Sort(direct)
 	return held, slices.Compact(direct)
+}
+
+// closest reads these queues, and as many of the others as it may. It begins again: a read that was cut off is no read.
+func (v *survey) closest(ctx context.Context, these, others []string) error {
+	v.left.Store(mostReads)
+	clear(v.seen)
+	err := v.read(ctx, these)
+	if err == nil {
+		err = v.read(ctx, others)
+		if errors.Is(err, errTooMany) {
+			return nil
+		}
+	}
+	return err
 }
 
 // waited reports whether an owner that holds something else waits in one of these queues.

@@ -281,6 +281,29 @@ func TestALookAtTooManyLocksSeesItsOwnOnly(t *testing.T) {
 	})
 }
 
+// Another goroutine of the session holds a lock with a queue that is too long to read. That cuts the reads of the others off.
+func TestAQueueThatIsTooLongHidesNoOther(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		one, two := calm(v, detect), calm(v)
+		a, b, other := newOwner(t), newOwner(t), newOwner(t)
+		a.locks(lock(one, "/locks/a"))
+		other.locks(lock(one, "/locks/c"))
+		b.locks(lock(two, "/locks/b"))
+		for i := range 1100 {
+			v.Put(fmt.Sprintf("/locks/c/_c_%08x-0000-4000-8000-000000000000-lock-%010d", i, 1000+i), "")
+		}
+		b.begins(lock(two, "/locks/a"))
+		v.Settled("/locks/a", 2)
+		v.Server.Delay(one.ID(), 10*time.Millisecond, 10*time.Millisecond)
+		a.begins(lock(one, "/locks/b"))
+		time.Sleep(2 * time.Second)
+		require.Len(t, a.acquired, 1)
+		a.deadlocked()
+		a.unlocks()
+		require.NoError(t, <-b.acquired)
+	})
+}
+
 func TestARootMustBeAPath(t *testing.T) {
 	_, err := zksync.Connect(t.Context(), "zk1", zksync.WithDeadlockDetection("locks"))
 	require.ErrorIs(t, err, zksync.ErrMisuse)
