@@ -70,12 +70,13 @@ func (g *Graph) edges() map[int][]edge {
 // inWay are the edges of the wait i. Of the waits ahead that are alone the nearest is enough: it waits for all others.
 func (g *Graph) inWay(i int, ahead []int) (all []edge) {
 	var waits []edge
+	been := map[int64]bool{} // sessions whose waits are there: those of one hold are those of all
 	for _, b := range slices.Backward(ahead) {
 		mine, its := g.entries[i].Kind, g.entries[b].Kind
 		switch {
 		case g.released[b], mine == queue.KindRead && its == queue.KindRead, mine == queue.KindPermit && its != queue.KindPermit:
 		case g.granted[b]:
-			for _, w := range g.holdUps(b) {
+			for _, w := range g.holdUps(b, been) {
 				all = append(all, edge{b, w})
 			}
 		case len(waits) == 0 || g.entries[waits[len(waits)-1].next].Kind == queue.KindRead:
@@ -85,17 +86,18 @@ func (g *Graph) inWay(i int, ahead []int) (all []edge) {
 	return append(all, waits...)
 }
 
-// holdUps are the waits that keep i, which is granted, from being released.
-func (g *Graph) holdUps(i int) (all []int) {
+// holdUps are the waits that keep i, which is granted, from being released. Those of a session that says nothing are there only once.
+func (g *Graph) holdUps(i int, been map[int64]bool) (all []int) {
 	for _, w := range g.tied[i] {
 		if !g.granted[w] {
 			all = append(all, w)
 		}
 	}
 	s := g.entries[i].Session
-	if g.silent[s] == 0 {
+	if g.silent[s] == 0 || been[s] {
 		return all
 	}
+	been[s] = true
 	for w, e := range g.entries {
 		if e.Session == s && e.Under == "" && !g.granted[w] {
 			all = append(all, w)

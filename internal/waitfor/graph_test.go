@@ -129,6 +129,25 @@ func TestACycleInTheMiddleOfALongQueueIsFound(t *testing.T) {
 	require.Equal(t, 2990, behind)
 }
 
+// Two pools of processes that say nothing and wait for each other: each hold of one waits for each of its waits.
+func TestPoolsThatSayNothingCostNoMoreThanTheirWaits(t *testing.T) {
+	var entries []Entry
+	add := func(make func(int64, string, int64, string) Entry, s int64, path string) {
+		for range 100 {
+			e := as(queue.KindPermit, make(s, path, int64(len(entries)), ""))
+			e.Total = 100
+			entries = append(entries, e)
+		}
+	}
+	add(hold, 1, "/s")
+	add(wait, 2, "/s")
+	add(hold, 2, "/t")
+	add(wait, 1, "/t")
+	edges := New(entries).edges()
+	require.Len(t, edges, 200)
+	require.Less(t, len(edges[100]), 201, "and not for each hold")
+}
+
 // simulated plays the queues: it takes entries out until nothing moves, and returns the nodes that stay, and those that hold.
 func simulated(entries []Entry) (stay, held map[string]bool) {
 	stay, held = map[string]bool{}, map[string]bool{}
