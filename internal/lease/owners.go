@@ -88,11 +88,13 @@ func creator(stack []byte) (goroutine int64, known bool) {
 	return n, err == nil
 }
 
-// Held are the leases that the calling goroutine keeps for as long as it waits: those of ctx and of the contexts in which they were
-// acquired, and those of s that it has acquired itself, or the goroutine that started it. Their nodes are not handed over from now on.
+// Held are the leases of s that the calling goroutine keeps for as long as it waits: those of ctx and of the contexts in which they were
+// acquired, and those that it has acquired itself, or the goroutine that started it. Their nodes are not handed over from now on.
 func Held(ctx context.Context, s *session.Session) (all []*Lease) {
 	for l := From(ctx); l != nil; l = From(l.asked) {
-		all = append(all, l.hold())
+		if l.access.Session == s { // the tokens and paths of another session may be those of another cluster
+			all = append(all, l.hold())
+		}
 	}
 	all = append(all, ownersOf(s).of(current())...)
 	kept := all[:0]

@@ -14,6 +14,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/testing/proving"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // A service of many goroutines: each holds one lock at a time for longer than a second. So at every moment both sessions hold and
@@ -286,5 +287,30 @@ func TestASessionKeepsNoLeaseThatHasEnded(t *testing.T) {
 		v.Server.Expire(s.ID())
 		<-a.leases[3].Done()
 		require.Empty(t, lease.Live((*session.Session)(s)))
+	})
+}
+
+// In both clusters the same happens, so their holds have the same tokens.
+func TestALeaseOfAnotherClusterInTheContextIsNotHeldHere(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		far := zktest.Run(t)
+		a, b, c := newOwner(t), newOwner(t), newOwner(t)
+		here, one, two := v.Session(detect), far.Session(t, detect), far.Session(t, detect)
+		v.Session()
+		a.locks(lock(here, "/locks/a"))
+		c.locks(lock(one, "/locks/a"))
+		require.Equal(t, a.leases[0].Token(), c.leases[0].Token())
+		b.locks(lock(two, "/locks/b"))
+		b.begins(lock(two, "/locks/a"))
+		v.Quiet()
+		a.begins(func(context.Context) (*zksync.Lease, error) { return lock(one, "/locks/b")(a.leases[0].Context()) })
+		time.Sleep(time.Minute)
+		a.waits()
+		b.waits()
+		c.unlocks()
+		require.NoError(t, <-b.acquired)
+		b.unlocks()
+		require.NoError(t, <-a.acquired)
+		a.unlocks()
 	})
 }
