@@ -93,13 +93,13 @@ func (g *Graph) holdUps(i int, been map[int64]bool) (all []int) {
 			all = append(all, w)
 		}
 	}
-	s := g.entries[i].Session
-	if g.silent[s] == 0 || been[s] {
+	its := g.entries[i]
+	if g.silence(its) == 0 || been[its.Session] {
 		return all
 	}
-	been[s] = true
+	been[its.Session] = true
 	for w, e := range g.entries {
-		if e.Session == s && e.Under == "" && !g.granted[w] {
+		if e.Session == its.Session && e.Path != its.Path && e.Under == "" && !g.granted[w] {
 			all = append(all, w)
 		}
 	}

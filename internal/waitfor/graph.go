@@ -26,8 +26,15 @@ type Graph struct {
 	queues   [][]int       // the entries of each path, in order
 	tied     [][]int       // of each entry: the waits that say that their owner holds it
 	silent   map[int64]int // of each session: how many waits say nothing and are not granted
+	here     map[at]int    // the same of each session and path
 	granted  []bool        // holds, or will be granted
 	released []bool        // will leave its queue
+}
+
+// at is a session at a path.
+type at struct {
+	session int64
+	path    string
 }
 
 // New reduces the entries. Those of one path must be in the order of its queue. An entry is released once every wait that is tied
@@ -35,10 +42,11 @@ type Graph struct {
 //
 //   - A wait with an Under is tied to the holds that it names. A hold of another session is that of a process that waits for
 //     this one to end, so the wait is also tied to what the Under of that hold names.
-//   - Nothing is known of a wait without Under. So its session counts as one owner: it is tied to all other entries of the session.
+//   - Nothing is known of a wait without Under. So its session counts as one owner: it is tied to all entries of the session at other
+//     paths. At its own path these are those of other goroutines, as a rule.
 func New(entries []Entry) *Graph {
 	g := &Graph{
-		entries: entries, tied: make([][]int, len(entries)), silent: map[int64]int{},
+		entries: entries, tied: make([][]int, len(entries)), silent: map[int64]int{}, here: map[at]int{},
 		granted: make([]bool, len(entries)), released: make([]bool, len(entries)),
 	}
 	byToken, byPath := make(map[int64]int, len(entries)), map[string]int{}
@@ -58,7 +66,7 @@ func New(entries []Entry) *Graph {
 		switch {
 		case !e.waits():
 		case e.Under == "":
-			g.silent[e.Session]++
+			g.hush(e, 1)
 		default:
 			g.tie(i, byToken)
 		}
@@ -96,7 +104,7 @@ func (g *Graph) pass() (changed bool) {
 			if !g.granted[i] && ahead.lets(e) {
 				g.granted[i], changed = true, true
 				if e.Under == "" {
-					g.silent[e.Session]--
+					g.hush(e, -1)
 				}
 			}
 			if g.granted[i] && !g.released[i] && !g.heldUp(i) {
@@ -117,8 +125,17 @@ func (g *Graph) heldUp(i int) bool {
 			return true
 		}
 	}
-	return g.silent[g.entries[i].Session] > 0
+	return g.silence(g.entries[i]) > 0
 }
+
+// hush counts n more waits like e, which says nothing.
+func (g *Graph) hush(e Entry, n int) {
+	g.silent[e.Session] += n
+	g.here[at{e.Session, e.Path}] += n
+}
+
+// silence is how many waits of the session of e, at other paths, say nothing and are not granted.
+func (g *Graph) silence(e Entry) int { return g.silent[e.Session] - g.here[at{e.Session, e.Path}] }
 
 // tally counts the entries ahead of one that do not leave.
 type tally struct {

@@ -129,6 +129,15 @@ func TestACycleInTheMiddleOfALongQueueIsFound(t *testing.T) {
 	require.Equal(t, 2990, behind)
 }
 
+// Without an Under nothing tells two goroutines of a process from one owner. At one lock they are the usual case.
+func TestAProcessThatSaysNothingMayWaitForWhatItHoldsItself(t *testing.T) {
+	p := queue.KindPermit
+	got, behind := texts(t, hold(1, "/a", 1, ""), wait(1, "/a", 2, ""),
+		as(p, hold(2, "/s", 3, "")), as(p, hold(3, "/s", 4, "")), as(p, wait(2, "/s", 5, "")), as(p, wait(3, "/s", 6, "")))
+	require.Empty(t, got)
+	require.Zero(t, behind)
+}
+
 // Two pools of processes that say nothing and wait for each other: each hold of one waits for each of its waits.
 func TestPoolsThatSayNothingCostNoMoreThanTheirWaits(t *testing.T) {
 	var entries []Entry
@@ -192,7 +201,7 @@ func owes(entries []Entry, e Entry, held map[string]bool) bool {
 			return false
 		}
 		if w.Under == "" {
-			return w.Session == e.Session
+			return w.Session == e.Session && w.Path != e.Path
 		}
 		tokens, _ := node.ParseUnder(w.Under)
 		return e.State == queue.Held && slices.Contains(tokens, e.Token)
