@@ -81,5 +81,21 @@ func remove(ctx context.Context, s *session.Session, e *zkconn.Epoch, row tree.R
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	return record.UntilGone(ctx, e, request, 0, nil) == nil, nil
+	if record.UntilGone(ctx, e, request, 0, nil) == nil {
+		return true, nil
+	}
+	s.Spawn(func() { forget(s, e, request) })
+	return false, nil
+}
+
+// unread is how long the reason waits for a holder without a connection, whose session has most likely ended by then.
+const unread = time.Minute
+
+// forget removes a reason that no holder reads: the session may last for long, and the next holders should be alone in the directory.
+func forget(s *session.Session, e *zkconn.Epoch, request string) {
+	ctx, cancel := context.WithTimeout(s.Context(), unread)
+	defer cancel()
+	if record.UntilGone(ctx, e, request, 0, nil) != nil {
+		e.Reap(zkconn.Orphan{Dir: path.Dir(request), Node: request})
+	}
 }

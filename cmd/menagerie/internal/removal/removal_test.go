@@ -203,3 +203,21 @@ func TestWhatNoSessionHoldsIsRefused(t *testing.T) {
 		refused(t, err, false, "/locks is no lock")
 	})
 }
+
+// The session that removes lives on, as that of the page does.
+func TestAReasonThatNoHolderReadsIsNotLeft(t *testing.T) {
+	world(t, func(t *testing.T, srv *zktest.Server, ops *zksync.Session) {
+		s := open(t, srv, "victim")
+		l, seen := hold(t, zksync.NewMutex(s, at).LockContext)
+		<-time.After(time.Second)
+		heal := srv.Partition(s.ID())
+		told, err := removal.Remove(t.Context(), ops, seen, "it hangs")
+		require.NoError(t, err)
+		require.False(t, told)
+		require.Len(t, srv.Children(at), 1, "a holder that comes back may read it")
+		time.Sleep(2 * time.Minute)
+		require.Empty(t, srv.Children(at))
+		heal()
+		<-l.Done()
+	})
+}
