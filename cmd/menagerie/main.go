@@ -21,7 +21,7 @@
 //	menagerie version                 which build this is
 //	menagerie man DIR                 writes manual pages
 //
-// docs/cli.md describes flags and exit codes.
+// docs/commands.md describes flags and exit codes.
 package main
 
 import "os"
