@@ -17,6 +17,8 @@
 //	menagerie ls PATH                 what is at PATH: who holds, who waits
 //	menagerie top [PATH]              the same live: what is held longer than usual, who waits
 //	menagerie release PATH            removes a holder or a waiter
+//	menagerie deadlocks [PATH]        which process waits for which other
+//	menagerie status                  the servers, and what is wrong with them
 //	menagerie bench                   measures our lock, go-zookeeper's and the floor
 //	menagerie version                 which build this is
 //	menagerie man DIR                 writes manual pages

@@ -1,0 +1,133 @@
+package docs
+
+import (
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	available  = regexp.MustCompile(`(?m)^  ([a-z]+) {2,}\S`)
+	tableCell  = regexp.MustCompile("(?m)^\\| (\\[?`[^|]*) \\|")
+	codeWord   = regexp.MustCompile("`([a-z]+)[^`]*`")
+	codeBlock  = regexp.MustCompile("(?ms)^```\n(.*?)^```$")
+	codeSpan   = regexp.MustCompile("`([^`\n]+)`")
+	invocation = regexp.MustCompile(`\bmenagerie ([a-z]+)( [a-z]+\b)?`)
+	flagName   = regexp.MustCompile(`(?:^|[\s(])(--[a-z][a-z-]*|-[a-z]+)\b`)
+)
+
+// cliLines is how long docs/cli.md may be: it is read during an outage.
+const cliLines = 200
+
+func TestTheTablesOfCommandsHaveThoseOfTheBinary(t *testing.T) {
+	has := commandsOf(help(t, build(t)))
+	for _, page := range []string{"cli.md", "commands.md"} {
+		table, _, ok := strings.Cut(read(t, page), "\n## ")
+		require.True(t, ok)
+		listed := make(map[string]bool)
+		for _, cell := range tableCell.FindAllStringSubmatch(table, -1) {
+			for _, name := range codeWord.FindAllStringSubmatch(cell[1], -1) {
+				require.False(t, listed[name[1]], "%s has %s twice", page, name[1])
+				listed[name[1]] = true
+			}
+		}
+		require.ElementsMatch(t, has, slices.Collect(maps.Keys(listed)), page)
+	}
+}
+
+func TestTheTasksNameCommandsAndFlagsThatExist(t *testing.T) {
+	binary, page := build(t), read(t, "cli.md")
+	require.LessOrEqual(t, strings.Count(page, "\n"), cliLines)
+	top := help(t, binary)
+	commands, texts := commandsOf(top), map[string]string{"": top}
+	for _, c := range commands {
+		texts[c] = help(t, binary, c)
+		for _, sub := range commandsOf(texts[c]) {
+			texts[c+" "+sub] = help(t, binary, c, sub)
+		}
+	}
+	known := flags(strings.Join(slices.Collect(maps.Values(texts)), "\n"))
+	named := 0
+	for _, code := range codeOf(page) {
+		for line := range strings.Lines(code) {
+			for _, part := range parts(line) {
+				m := invocation.FindStringSubmatch(part)
+				if m == nil {
+					continue
+				}
+				named++
+				assert.Contains(t, commands, m[1], line)
+				text, ok := texts[m[1]+m[2]]
+				if !ok {
+					text = texts[m[1]]
+				}
+				part, _, _ = strings.Cut(part, " -- ")
+				part, _, _ = strings.Cut(part, " # ")
+				assert.Subset(t, flags(text), flags(part), line)
+			}
+			command, _, _ := strings.Cut(line, " -- ")
+			assert.Subset(t, known, flags(command), line)
+		}
+	}
+	require.Greater(t, named, 20)
+}
+
+// codeOf returns the blocks and the spans of code.
+func codeOf(page string) (all []string) {
+	for _, b := range codeBlock.FindAllStringSubmatch(page, -1) {
+		all = append(all, b[1])
+	}
+	for _, s := range codeSpan.FindAllStringSubmatch(codeBlock.ReplaceAllString(page, ""), -1) {
+		all = append(all, s[1])
+	}
+	return all
+}
+
+// parts cuts a line in front of each call of the command.
+func parts(line string) (all []string) {
+	for {
+		next := strings.Index(line[min(1, len(line)):], "menagerie ")
+		if next < 0 {
+			return append(all, line)
+		}
+		all, line = append(all, line[:next+1]), line[next+1:]
+	}
+}
+
+func flags(text string) (names []string) {
+	for _, m := range flagName.FindAllStringSubmatch(text, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
+func commandsOf(text string) (names []string) {
+	_, text, _ = strings.Cut(text, "\nAvailable Commands:\n")
+	text, _, _ = strings.Cut(text, "\n\n")
+	for _, m := range available.FindAllStringSubmatch(text, -1) {
+		if m[1] != "help" {
+			names = append(names, m[1])
+		}
+	}
+	return names
+}
+
+func help(t *testing.T, binary string, args ...string) string {
+	out, err := exec.Command(binary, append(args, "--help")...).Output()
+	require.NoError(t, err, "%s --help", args)
+	return string(out)
+}
+
+func build(t *testing.T) string {
+	binary := filepath.Join(t.TempDir(), "menagerie")
+	out, err := exec.Command("go", "build", "-o", binary, "../cmd/menagerie").CombinedOutput()
+	require.NoError(t, err, string(out))
+	return binary
+}
