@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"path"
 	"strings"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/survey"
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/wording"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -68,14 +71,15 @@ func (a *app) deadlocks(cmd *cobra.Command, root string, asJSON bool) error {
 	waits := waitsOf(v)
 	if asJSON {
 		err = printJSON(a.stdout, struct {
-			Cycles []survey.Cycle `json:"cycles"`
-			Waits  []waitRow      `json:"waits"`
-			Denied []string       `json:"denied,omitempty"`
-			Left   int            `json:"left,omitempty"`
-		}{v.Cycles, waits, v.Denied, v.Left})
+			Cycles  []survey.Cycle `json:"cycles"`
+			Waits   []waitRow      `json:"waits"`
+			Denied  []string       `json:"denied,omitempty"`
+			Left    int            `json:"left,omitempty"`
+			Missing bool           `json:"missing,omitempty"`
+		}{v.Cycles, waits, v.Denied, v.Left, v.Missing})
 	} else {
 		var w bytes.Buffer
-		writeDeadlocks(&w, v, waits, time.Now())
+		writeDeadlocks(&w, v, waits, a.copied(), time.Now())
 		_, err = a.stdout.Write(w.Bytes())
 		err = outputError(err)
 	}
@@ -106,19 +110,22 @@ func waitsOf(v *survey.View) []waitRow {
 	return waits
 }
 
-func writeDeadlocks(w *bytes.Buffer, v *survey.View, waits []waitRow, now time.Time) {
+func writeDeadlocks(w *bytes.Buffer, v *survey.View, waits []waitRow, flags []string, now time.Time) {
+	if v.Missing {
+		fmt.Fprintln(w, errs.ShowPath(v.Root)+" does not exist")
+	}
 	for _, c := range v.Cycles {
 		word := "deadlock"
 		if !c.Certain {
 			word = "probably a deadlock, as a session counts as one owner"
 		}
 		fmt.Fprintln(w, word+":")
-		for step := range strings.SplitSeq(c.Text, "; ") {
-			fmt.Fprintln(w, "  "+step)
+		for _, line := range c.Lines {
+			fmt.Fprintln(w, "  "+line)
 		}
 		newest := c.Steps[0]
-		fmt.Fprintf(w, "  to end it, end one of these processes, or take a hold from it: menagerie release %s --node %s\n",
-			newest.Path, newest.Blocker.Node[strings.LastIndex(newest.Blocker.Node, "/")+1:])
+		command := tree.Command(append([]string{"menagerie", "release", newest.Path, "--node", path.Base(newest.Blocker.Node)}, flags...)...)
+		fmt.Fprintln(w, "  to end it, end one of these processes, or take a hold from it: "+cmp.Or(command, "menagerie release"))
 	}
 	switch {
 	case len(v.Cycles) == 0 && len(waits) == 0:

@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -32,11 +33,11 @@ func TestDeadlocksShowsWhoWaitsForWhom(t *testing.T) {
 func TestDeadlocksFindsCommandsThatWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	deadlocked(t, s)
+	deadlocked(t, s, "/d/a", "/d/b")
 	p := run(t, "deadlocks", "--servers", s.addr)
 	require.Equal(t, exitDeadlock, p.wait(), p.stderr.String())
 	require.Regexp(t, `(?s)^deadlock:\n  .*holds /d/[ab].* waits for /d/[ab] since .*\n  .*holds /d/.* waits for /d/.*`+
-		`\n  to end it, .*menagerie release /d/[ab] --node _c_\S+-lock-\d+\nWAITER.* yes\n.* yes\n$`, p.stdout.String())
+		`\n  to end it, .*menagerie release /d/[ab] --node _c_\S+-lock-\d+ --servers \S+\nWAITER.* yes\n.* yes\n$`, p.stdout.String())
 	require.Empty(t, p.stderr.String())
 
 	j := run(t, "deadlocks", "--json", "--servers", s.addr)
@@ -59,19 +60,41 @@ func TestDeadlocksFindsCommandsThatWaitForEachOther(t *testing.T) {
 	other.succeeded()
 }
 
-// deadlocked starts two commands that hold /d/a and /d/b, and each runs a command that waits for the other's lock.
-func deadlocked(t *testing.T, s *server) {
+// The line that is shown to be copied must do what it shows, whatever another program has called a path.
+func TestDeadlocksPrintsACommandThatCanBeCopied(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	deadlocked(t, s, "/d/it's; $(touch a)", "/d/b; c")
+	p := run(t, "deadlocks", "--servers", s.addr)
+	require.Equal(t, exitDeadlock, p.wait(), p.stderr.String())
+	require.Regexp(t, `(?m)^  to end it, .*: menagerie release '/d/(it'\\''s; \$\(touch a\)|b; c)' --node _c_\S+-lock-\d+ --servers `+s.addr+"$", p.stdout.String())
+	require.Equal(t, 7, strings.Count(p.stdout.String(), "\n"), p.stdout.String())
+}
+
+func TestDeadlocksBelowNothing(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p := run(t, "deadlocks", "/nosuch", "--servers", s.addr)
+	p.succeeded()
+	require.Equal(t, "/nosuch does not exist\nno deadlock, and nothing waits\n", p.stdout.String())
+	j := run(t, "deadlocks", "/nosuch", "--json", "--servers", s.addr)
+	j.succeeded()
+	require.JSONEq(t, `{"cycles":[],"waits":[],"missing":true}`, j.stdout.String())
+}
+
+// deadlocked starts two commands that hold a and b, and each runs a command that waits for the other's lock.
+func deadlocked(t *testing.T, s *server, a, b string) {
 	t.Helper()
-	for _, c := range [][2]string{{"/d/a", "/d/b"}, {"/d/b", "/d/a"}} {
-		inner := binary + " lock " + c[1] + " --servers " + s.addr + " -- true"
-		// It takes the second lock when both first ones are held.
-		p := start(t, "lock", c[0], "--servers", s.addr, "--", "sh", "-c",
-			"until "+binary+" ls /d/a --servers "+s.addr+" | grep -q held && "+binary+" ls /d/b --servers "+s.addr+" | grep -q held; do sleep 0.1; done; "+inner)
+	// It takes the second lock when both first ones are held.
+	const inner = `until "$0" ls "$1" --servers "$3" | grep -q held && "$0" ls "$2" --servers "$3" | grep -q held; do sleep 0.1; done; ` +
+		`"$0" lock "$2" --servers "$3" -- true`
+	for _, c := range [][2]string{{a, b}, {b, a}} {
+		p := start(t, "lock", c[0], "--servers", s.addr, "--", "sh", "-c", inner, binary, c[0], c[1], s.addr)
 		t.Cleanup(func() { // a process that is killed cannot end its command
 			_ = p.cmd.Process.Signal(syscall.SIGTERM)
 			p.wait()
 		})
 	}
-	s.queued(t, "/d/a", 2)
-	s.queued(t, "/d/b", 2)
+	s.queued(t, a, 2)
+	s.queued(t, b, 2)
 }

@@ -16,6 +16,7 @@
 //	menagerie queue put|take|receive  puts an element into a queue, takes one, or runs CMD on one
 //	menagerie ls PATH                 what is at PATH: who holds, who waits
 //	menagerie top [PATH]              the same live: what is held longer than usual, who waits
+//	menagerie deadlocks [PATH]        who waits for whom, and deadlocks
 //	menagerie release PATH            removes a holder or a waiter
 //	menagerie deadlocks [PATH]        which process waits for which other
 //	menagerie status                  the servers, and what is wrong with them

@@ -69,11 +69,11 @@ func (a *app) topOnce(cmd *cobra.Command, root string) error {
 }
 
 // copied are the flags of a command that is printed to be copied, as far as they are no secrets.
-func (a *app) copied() string {
+func (a *app) copied() []string {
 	if a.servers == "" || a.servers == os.Getenv(serversEnv) {
-		return ""
+		return nil
 	}
-	return "--servers " + a.servers
+	return []string{"--servers", a.servers}
 }
 
 // topLive shows frames on the terminal until the user quits.

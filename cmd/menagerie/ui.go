@@ -9,13 +9,13 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	ui "github.com/go-menagerie/menagerie/cmd/menagerie/internal/page"
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/removal"
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -86,7 +86,7 @@ func (a *app) ui(ctx context.Context, o uiOptions) error {
 	defer goodbye(s)
 	options := ui.Options{Listen: at, Token: o.token, Command: "menagerie release"}
 	if a.servers != "" {
-		options.Command += " --servers '" + strings.ReplaceAll(a.servers, "'", `'\''`) + "'"
+		options.Command = tree.Command("menagerie", "release", "--servers", a.servers)
 	}
 	if o.allowRelease {
 		options.Release = a.releaseShown(s)

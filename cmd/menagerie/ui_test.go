@@ -58,7 +58,7 @@ func TestUIShowsHoldersAndRemovesOneIfThatIsAllowed(t *testing.T) {
 	_, readOnly := startUI(t, s)
 	p, address := startUI(t, s, "/locks", "--allow-release")
 	shows(t, readOnly, `"path":"/locks/a"`, `"mode":"standalone"`, `"release":false`)
-	state := shows(t, address, `"path":"/locks/a"`, `"root":"/locks"`, `"release":true`, `"command":"menagerie release --servers '`+s.addr+`'"`)
+	state := shows(t, address, `"path":"/locks/a"`, `"root":"/locks"`, `"release":true`, `"command":"menagerie release --servers `+s.addr+`"`)
 	_, page := get(t, http.DefaultClient, address)
 	require.Contains(t, page, "/locks/a")
 

@@ -20,12 +20,15 @@ type Step struct{ Wait, Blocker Entry }
 type Cycle struct{ Steps []Step }
 
 // Text is the cycle in one line: "web-2 pid 12 holds /locks/b and waits for /locks/a since 3s; web-1 pid 11 ...".
-func (c Cycle) Text(now time.Time) string {
+func (c Cycle) Text(now time.Time) string { return strings.Join(c.Lines(now), "; ") }
+
+// Lines are the clauses of Text, one for each step.
+func (c Cycle) Lines(now time.Time) []string {
 	texts := make([]string, len(c.Steps))
 	for i, s := range c.Steps {
 		texts[i] = clause(c.Steps[(i+len(c.Steps)-1)%len(c.Steps)].Blocker, s.Wait, now)
 	}
-	return strings.Join(texts, "; ")
+	return texts
 }
 
 // clause says that the owner of b, for which others wait, waits itself: w is its wait.

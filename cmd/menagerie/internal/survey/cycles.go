@@ -13,8 +13,9 @@ import (
 
 // Cycle is a deadlock: each step waits for the owner of the next step, the last one for the first.
 type Cycle struct {
-	Text  string `json:"text"`
-	Steps []Step `json:"steps"`
+	Text  string   `json:"text"`
+	Lines []string `json:"-"` // the text, one for each step
+	Steps []Step   `json:"steps"`
 	// Certain is false if a session counts as one owner, because its entries do not say what their owners held. Then it is no
 	// deadlock if the session holds and waits in goroutines or threads that do not depend on each other.
 	Certain bool `json:"certain"`
@@ -46,7 +47,7 @@ func (v *View) findCycles(now time.Time, known func(key string) bool) {
 		if !known(keyOf(c)) {
 			continue
 		}
-		cycle := Cycle{Text: c.Text(now), Certain: true}
+		cycle := Cycle{Text: c.Text(now), Lines: c.Lines(now), Certain: true}
 		for _, s := range c.Steps {
 			wait, blocker := shown[s.Wait.Node], shown[s.Blocker.Node]
 			wait.Stuck, wait.Ahead, wait.Behind = true, blocker.Node, blocker.Owned()

@@ -147,7 +147,7 @@ db1 pid 19 holds /it's: last heard 6 s ago: free in at most 4 s
 
 
 q quit  ? help  s sort  r reverse  / filter  p pause  enter below  backspace above
-`, dead(), State{Flags: "--servers zk1"}, 100, 24)
+`, dead(), State{Flags: []string{"--servers", "zk1"}}, 100, 24)
 }
 
 func TestOutage(t *testing.T) {

@@ -25,7 +25,7 @@ type Model struct {
 }
 
 // New is a model of the views of root.
-func New(root, flags string, another func(string)) *Model {
+func New(root string, flags []string, another func(string)) *Model {
 	return &Model{State: State{Dir: root, Flags: flags, Palette: Mono}, Root: another, root: root, width: 80, height: 24}
 }
 

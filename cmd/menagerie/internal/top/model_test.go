@@ -22,7 +22,7 @@ type keyboard struct {
 
 func typing(v *survey.View, dir string) *keyboard {
 	k := new(keyboard)
-	k.Model = New(dir, "", func(root string) { k.roots = append(k.roots, root) })
+	k.Model = New(dir, nil, func(root string) { k.roots = append(k.roots, root) })
 	k.Update(v)
 	return k
 }

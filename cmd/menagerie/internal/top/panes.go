@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path"
 	"strconv"
-	"strings"
 
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/survey"
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
@@ -152,24 +151,14 @@ func (f *framer) dead() pane {
 
 // release is the command that removes a holder; "" if the view is too old to decide by it, or if it cannot be copied.
 func (f *framer) release(o *survey.Object, e *survey.Entry, alone bool) string {
-	if !f.current() || !o.Queue || clean(o.Path) != o.Path || clean(e.Node) != e.Node {
+	if !f.current() || !o.Queue {
 		return ""
 	}
-	command := "menagerie release " + quoted(o.Path)
+	words := []string{"menagerie", "release", o.Path, "--node", path.Base(e.Node)}
 	if alone {
-		command += " --holder"
-	} else {
-		command += " --node " + quoted(path.Base(e.Node))
+		words = append(words[:3], "--holder")
 	}
-	return strings.TrimSpace(command + " " + f.s.Flags)
-}
-
-// quoted is a word for the shell.
-func quoted(s string) string {
-	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/_.-:,+@%") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	return tree.Command(append(words, f.s.Flags...)...)
 }
 
 // unread says what the frame does not show.

@@ -23,7 +23,7 @@ type State struct {
 	Help     bool
 	Still    bool // the only frame: it has no keys and no selection, and tells the time in place of the age
 	Palette  Palette
-	Flags    string    // of commands to copy, such as "--servers zk1"
+	Flags    []string  // of commands to copy, such as --servers and zk1
 	Note     string    // the newest message about the connection
 	NoteAt   time.Time // when it came
 }
