@@ -63,6 +63,17 @@ func TestWaitEndsWhenNobodyHoldsOrWaits(t *testing.T) {
 	require.Empty(t, s.Children("/a"))
 }
 
+// The reason of menagerie release stays for a moment where the holder does not read it.
+func TestALockWithTheReasonOfARemovalAloneIsFree(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	s.Create("/a", nil, 0, 0)
+	s.Create("/a/revoke-1144de0b-e15c-9b2e-944b-898d00056c53_lock-2147483647", []byte(`{"removed":true,"reason":"it hangs"}`), 0, 0)
+	run(t, "wait", "/a", "--servers", s.addr).succeeded()
+	run(t, "release", "/a", "--holder", "--yes", "--servers", s.addr).failed(exitNoSuchPath, "/a")
+	require.Contains(t, s.ls(t, "/a"), "holds or waits for /a")
+}
+
 // A lost lock with a delay has its mark, and no entry.
 func TestALockWhoseDelayHasBegunIsFreeForWait(t *testing.T) {
 	t.Parallel()

@@ -55,7 +55,7 @@ func Guess(data []byte, c []string) string {
 		return Mutex // the queue below it
 	case Word(found) != "":
 		return found
-	case slices.ContainsFunc(c, isEntry), slices.ContainsFunc(c, isHeldMark):
+	case slices.ContainsFunc(c, isOfLock):
 		return Mutex
 	case children("lock")(nil, c):
 		return Once
@@ -79,8 +79,8 @@ var lastEntry = regexp.MustCompile(`^_c_[0-9a-f-]{36}-[a-zA-Z0-9_-]+$`)
 var isEntry = like(`(?:_c_(?:[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})` +
 	`(?:-lock-|-__READ__|-__WRIT__|-permit-[1-9][0-9]*-)|[0-9a-fA-F]{32}(?:__lock__|__rlock__|-lock-))(?:[0-9]{10}|-[0-9]{9,10})`)
 
-// isHeldMark accepts what a holder with a lock delay leaves beside its entry, and isOfLock also a request to give the lock up.
-var isHeldMark, isAside = like(`held-.*_lock-2147483647`), like(`(?:held|revoke)-.*_lock-2147483647`)
+// isAside accepts what a holder with a lock delay leaves beside its entry, and a request to give the lock up.
+var isAside = like(`(?:held|revoke)-.*_lock-2147483647`)
 
 func isOfLock(child string) bool { return isEntry(child) || isAside(child) }
 
