@@ -128,6 +128,8 @@ func writeDeadlocks(w *bytes.Buffer, v *survey.View, waits []waitRow, flags []st
 		fmt.Fprintln(w, "  to end it, end one of these processes, or take a hold from it: "+cmp.Or(command, "menagerie release"))
 	}
 	switch {
+	case len(v.Cycles) == 0 && (len(v.Denied) > 0 || v.Left > 0):
+		fmt.Fprintln(w, "no deadlock, as far as it was read")
 	case len(v.Cycles) == 0 && len(waits) == 0:
 		fmt.Fprintln(w, "no deadlock, and nothing waits")
 	case len(v.Cycles) == 0:

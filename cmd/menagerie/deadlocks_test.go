@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/survey"
@@ -69,6 +70,16 @@ func TestDeadlocksPrintsACommandThatCanBeCopied(t *testing.T) {
 	require.Equal(t, exitDeadlock, p.wait(), p.stderr.String())
 	require.Regexp(t, `(?m)^  to end it, .*: menagerie release '/d/(it'\\''s; \$\(touch a\)|b; c)' --node _c_\S+-lock-\d+ --servers `+s.addr+"$", p.stdout.String())
 	require.Equal(t, 7, strings.Count(p.stdout.String(), "\n"), p.stdout.String())
+}
+
+func TestDeadlocksSaysWhatItHasNotRead(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	s.Create("/shut", nil, 0, 0)
+	s.SetACL("/shut", zk.WorldACL(zk.PermAdmin)...)
+	p := run(t, "deadlocks", "--servers", s.addr)
+	p.succeeded()
+	require.Equal(t, "no deadlock, as far as it was read\nnot read, because they may not be read by us (see --auth): /shut\n", p.stdout.String())
 }
 
 func TestDeadlocksBelowNothing(t *testing.T) {

@@ -221,13 +221,25 @@ q quit  ? help  s sort  r reverse  / filter  p pause  enter below
 	v.Missing, v.Root, v.Servers = true, "/nothing", nil
 	shows(t, `
 menagerie top /nothing, by waiters                                  at 01:31:53Z
-/nothing does not exist
+nothing is known of the servers, 0 locks held, 0 wait
 
-nobody holds or waits at /nothing or below it
+/nothing does not exist
 
 not seen
 which holders are dead is not known: nothing is known of the servers
 `, v, State{Dir: "/nothing", Still: true}, 80, 0)
+	v = scene()
+	v.Denied, v.Root = []string{"/secret"}, "/secret"
+	shows(t, `
+menagerie top /secret, by waiters                                   at 01:31:53Z
+all is well as far as it was read: 3 of 3 servers, leader zk2, 0 locks held, 0
+wait
+
+nobody holds or waits at /secret or below it, as far as it was read
+
+not seen
+/secret may not be read by us: see --auth
+`, v, State{Dir: "/secret", Still: true}, 80, 0)
 }
 
 func TestFindings(t *testing.T) {

@@ -164,9 +164,7 @@ func (f *framer) summary(wrong bool) string {
 	known, all, served := f.served()
 	text := served + ", " + locks
 	switch {
-	case wrong || f.v.Outage != "" || known && !all:
-	case f.v.Missing:
-		return clean(f.v.Root) + " does not exist"
+	case wrong || f.v.Outage != "" || f.v.Missing || known && !all:
 	case !known:
 		return "no deadlock: " + locks + "; " + served
 	case len(f.v.Denied) > 0 || f.v.Left > 0:

@@ -49,7 +49,13 @@ func (f *framer) list() pane {
 
 // nothing says why the table is empty.
 func (f *framer) nothing() string {
+	if f.v.Missing {
+		return clean(f.v.Root) + " does not exist"
+	}
 	text := "nobody holds or waits at " + clean(f.s.Dir) + " or below it"
+	if len(f.v.Denied) > 0 || f.v.Left > 0 {
+		text += ", as far as it was read"
+	}
 	if f.s.Filter != "" {
 		text += fmt.Sprintf(" with %q in its path or owner", clean(f.s.Filter))
 	}
