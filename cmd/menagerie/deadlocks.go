@@ -28,7 +28,8 @@ first. Without PATH it looks at everything (below the chroot).
 An owner is what says so: a "menagerie lock" inside the CMD of another one is the same owner
 (MENAGERIE_TOKEN), and so are the locks of a Go program with zksync.WithDeadlockDetection that one
 goroutine takes. Of all others a session counts as one owner, and the deadlock is reported as probable:
-a program may hold and wait in goroutines or threads that do not depend on each other.
+a program may hold and wait in goroutines or threads that do not depend on each other. Those of one
+session that queue for the same lock are no deadlock.
 
 The entries are read one after the other. A deadlock is reported if two readings show it.
 

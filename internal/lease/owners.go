@@ -38,8 +38,9 @@ func (o *owners) remove(l *Lease) {
 	}
 }
 
-// of are the leases of the calling goroutine and of the one that started it.
-func (o *owners) of(goroutine int64) []*Lease {
+// of are the leases that the calling goroutine keeps while it waits at path: its own, and those of the goroutine that started it, which
+// usually waits for it. What that one holds at the same path is left out: a goroutine that is started under a lock may wait for it.
+func (o *owners) of(goroutine int64, path string) []*Lease {
 	o.mu.Lock()
 	own, any := slices.Clone(o.all[goroutine]), len(o.all) > 0
 	o.mu.Unlock()
@@ -52,7 +53,12 @@ func (o *owners) of(goroutine int64) []*Lease {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return append(own, o.all[parent]...)
+	for _, l := range o.all[parent] {
+		if l.access.Path != path {
+			own = append(own, l)
+		}
+	}
+	return own
 }
 
 // current is the calling goroutine. A library that asks for it faster would be one more that all users of a lock get; and only a lock
@@ -88,15 +94,15 @@ func creator(stack []byte) (goroutine int64, known bool) {
 	return n, err == nil
 }
 
-// Held are the leases of s that the calling goroutine keeps for as long as it waits: those of ctx and of the contexts in which they were
+// Held are the leases of s that the calling goroutine keeps for as long as it waits at path: those of ctx and of the contexts in which they were
 // acquired, and those that it has acquired itself, or the goroutine that started it. Their nodes are not handed over from now on.
-func Held(ctx context.Context, s *session.Session) (all []*Lease) {
+func Held(ctx context.Context, s *session.Session, path string) (all []*Lease) {
 	for l := From(ctx); l != nil; l = From(l.asked) {
 		if l.access.Session == s { // the tokens and paths of another session may be those of another cluster
 			all = append(all, l.hold())
 		}
 	}
-	all = append(all, ownersOf(s).of(current())...)
+	all = append(all, ownersOf(s).of(current(), path)...)
 	kept := all[:0]
 	for _, l := range all {
 		// In this order: a lease that ends after the look has its grantor find the node named.

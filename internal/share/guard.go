@@ -47,7 +47,7 @@ func (s *side) guarded(ctx context.Context) (context.Context, *guard) {
 	if s.at.Settings.Deadlocks == nil || s.at.Misuse() != nil {
 		return ctx, nil
 	}
-	g := &guard{asked: ctx, s: s, held: lease.Held(ctx, s.at.Session), began: time.Now(), pause: firstLook}
+	g := &guard{asked: ctx, s: s, held: lease.Held(ctx, s.at.Session, s.at.Path), began: time.Now(), pause: firstLook}
 	g.said.Under = s.at.Under("")
 	if len(g.held) > 0 || g.said.Under == "" {
 		g.said.Under = node.FormatUnder(tokens(g.held))

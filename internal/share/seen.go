@@ -10,7 +10,7 @@ import (
 )
 
 // cycle is a cycle through the wait of g in what was read; nil if there is none.
-func (v *survey) cycle() *found {
+func (v *scan) cycle() *found {
 	all, own := v.all()
 	if own < 0 || all[own].State == queue.Held {
 		return nil
@@ -23,7 +23,7 @@ func (v *survey) cycle() *found {
 }
 
 // all are the entries of all queues, and the index of the wait of g; -1 if it is not among them.
-func (v *survey) all() (all []waitfor.Entry, own int) {
+func (v *scan) all() (all []waitfor.Entry, own int) {
 	paths := make([]string, 0, len(v.seen))
 	for p := range v.seen {
 		paths = append(paths, p)
@@ -36,7 +36,7 @@ func (v *survey) all() (all []waitfor.Entry, own int) {
 }
 
 // entries are those of one queue, with the waits of this session that have no node of their own, behind the entries that they wait for.
-func (v *survey) entries(p string) []waitfor.Entry {
+func (v *scan) entries(p string) []waitfor.Entry {
 	s := v.seen[p]
 	if s == nil {
 		return nil

@@ -124,6 +124,23 @@ func TestAGoroutineHoldsWhatTheOneThatStartedItHolds(t *testing.T) {
 	})
 }
 
+// Nothing says that the one that started it waits for it, and to be started under a lock is usual.
+func TestAWorkerThatIsStartedUnderALockMayWaitForIt(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		m := zksync.NewMutex(v.Session(detect), "/locks/a")
+		m.Lock()
+		done := make(chan any)
+		go func() {
+			defer func() { done <- recover() }()
+			m.Lock()
+			m.Unlock()
+		}()
+		time.Sleep(time.Minute)
+		m.Unlock()
+		require.Nil(t, <-done)
+	})
+}
+
 func TestACallHoldsTheLeasesOfItsContext(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		one := v.Session(detect)

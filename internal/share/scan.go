@@ -27,7 +27,7 @@ func (g *guard) search(ctx context.Context) (*found, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &survey{g: g, e: e, seen: map[string]*seen{}}
+	v := &scan{g: g, e: e, seen: map[string]*seen{}}
 	v.left.Store(mostReads)
 	held, direct := g.paths()
 	if err := v.read(ctx, held); err != nil || !v.waited(held) {
@@ -65,8 +65,8 @@ func (f *found) newer() (n int) {
 	return n
 }
 
-// survey is what one look has read.
-type survey struct {
+// scan is what one look has read.
+type scan struct {
 	g    *guard
 	e    *zkconn.Epoch
 	left atomic.Int64 // how many nodes it may still read
@@ -118,7 +118,7 @@ func (g *guard) paths() (held, direct []string) {
 }
 
 // closest reads these queues, and as many of the others as it may. It begins again: a read that was cut off is no read.
-func (v *survey) closest(ctx context.Context, these, others []string) error {
+func (v *scan) closest(ctx context.Context, these, others []string) error {
 	v.left.Store(mostReads)
 	clear(v.seen)
 	err := v.read(ctx, these)
@@ -132,7 +132,7 @@ func (v *survey) closest(ctx context.Context, these, others []string) error {
 }
 
 // waited reports whether an owner that holds something else waits in one of these queues.
-func (v *survey) waited(paths []string) bool {
+func (v *scan) waited(paths []string) bool {
 	for _, p := range paths {
 		if slices.ContainsFunc(v.entries(p), func(e waitfor.Entry) bool { return e.State == queue.Waiting && e.Under != node.UnderNone }) {
 			return true
@@ -142,7 +142,7 @@ func (v *survey) waited(paths []string) bool {
 }
 
 // read reads the queues of these paths, unless it has.
-func (v *survey) read(ctx context.Context, paths []string) error {
+func (v *scan) read(ctx context.Context, paths []string) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(16)
 	for _, p := range paths {
@@ -160,7 +160,7 @@ func (v *survey) read(ctx context.Context, paths []string) error {
 }
 
 // one reads the queue of a path. One that may not be read, or is no lock, has no entries.
-func (v *survey) one(ctx context.Context, p string) error {
+func (v *scan) one(ctx context.Context, p string) error {
 	if v.left.Add(-1) < 0 {
 		return errTooMany
 	}
@@ -200,7 +200,7 @@ func unreadable(err error) error {
 }
 
 // beside reads the queues of these paths, of those beside them, and of those below the roots.
-func (v *survey) beside(ctx context.Context, paths []string) error {
+func (v *scan) beside(ctx context.Context, paths []string) error {
 	if err := v.read(ctx, paths); err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (v *survey) beside(ctx context.Context, paths []string) error {
 }
 
 // below are the paths below a directory that may be locks.
-func (v *survey) below(ctx context.Context, dir string) (paths []string, err error) {
+func (v *scan) below(ctx context.Context, dir string) (paths []string, err error) {
 	if v.left.Add(-1) < 0 {
 		return nil, errTooMany
 	}
@@ -248,7 +248,7 @@ func (v *survey) below(ctx context.Context, dir string) (paths []string, err err
 }
 
 // tell logs once that a look has not seen all.
-func (v *survey) tell() {
+func (v *scan) tell() {
 	w := waitsOf(v.g.s.at.Session)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -260,7 +260,7 @@ func (v *survey) tell() {
 }
 
 // again reads which entries of the stuck queues are still there, and forgets all that changed.
-func (v *survey) again(ctx context.Context) error {
+func (v *scan) again(ctx context.Context) error {
 	all, _ := v.all()
 	graph := waitfor.New(all)
 	stuck := map[string]bool{}
