@@ -25,7 +25,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case !p.ours(r.Host):
-		refuse(w, r, http.StatusForbidden, "the host %q is not where this page is: open the address that menagerie ui has printed", r.Host)
+		refuse(w, r, http.StatusForbidden, "the host %q is not where this page is: open the address that menagerie ui has printed (with ssh -L, the same port here)", r.Host)
 	case p.options.Token != "" && !p.admit(w, r):
 	case !sameOrigin(r):
 		refuse(w, r, http.StatusForbidden, "a page of another origin has asked for this: only this page may")
