@@ -200,6 +200,10 @@ func TestAReleaseRemovesWhatWasShownOrRefuses(t *testing.T) {
 	w = release(p, "", own)
 	require.Equal(t, 503, w.Code)
 	require.Contains(t, w.Body.String(), "nothing was removed: no connection")
+	fails = fmt.Errorf("zksync: %w; the last attempt failed", context.DeadlineExceeded)
+	w = release(p, "", own)
+	require.Equal(t, 503, w.Code)
+	require.JSONEq(t, `{"error":"nothing was removed: the servers do not answer"}`, w.Body.String())
 
 	orders, fails = nil, nil
 	w = release(p, "", own)

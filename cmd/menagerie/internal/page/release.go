@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -71,13 +72,17 @@ func (p *Page) remove(w http.ResponseWriter, r *http.Request, o Order) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), removing) // a viewer that leaves does not stop it half-way
 	defer cancel()
 	told, err := p.options.Release(ctx, o)
+	why := fmt.Sprint(err)
+	if errors.Is(err, context.DeadlineExceeded) {
+		why = "the servers do not answer"
+	}
 	switch {
 	case errors.Is(err, ErrRefused):
 		refuse(w, r, http.StatusConflict, "%v", err)
 	case err != nil && zksync.Ambiguous(err):
-		refuse(w, r, http.StatusServiceUnavailable, "it is not known whether it was removed, look again: %v", err)
+		refuse(w, r, http.StatusServiceUnavailable, "it is not known whether it was removed, look again: %s", why)
 	case err != nil:
-		refuse(w, r, http.StatusServiceUnavailable, "nothing was removed: %v", err)
+		refuse(w, r, http.StatusServiceUnavailable, "nothing was removed: %s", why)
 	default:
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(append(encode(map[string]bool{"released": true, "told": told}), '\n'))
