@@ -67,6 +67,7 @@ func TestReleaseRemovesNothingThatItMayNot(t *testing.T) {
 	require.Contains(t, p.stdout.String(), "/a is held by ")
 	require.Contains(t, p.stdout.String(), "no process waits")
 	release("/a", "--node", strings.Replace(node, "lock", "kcol", 1), "--yes").failed(exitRefused, "it is gone")
+	release("/a", "--node", "n\x1b[31m"+strings.Repeat("x", 3000), "--yes").failed(exitRefused, `no node "n\x1b[31mxx`, `xx"... holds /a`)
 	release("/a", "--yes").failed(exitUsage, "--node NAME and --holder")
 	release("/a", "--yes", "--holder", "--node", node).failed(exitUsage, "--node NAME and --holder")
 	release("/", "--yes", "--holder").failed(exitUsage, "root")

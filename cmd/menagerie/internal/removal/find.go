@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -81,7 +82,7 @@ func one(o *tree.Object, name string) (tree.Row, error) {
 			return r, nil
 		}
 	}
-	return tree.Row{}, gone("no node %s holds %s or waits for it: it is gone", name, o.Path)
+	return tree.Row{}, gone("no node %s holds %s or waits for it: it is gone", errs.ShowPath(name), o.Path)
 }
 
 // onlyHolder refuses if there are several holders, and names them.
