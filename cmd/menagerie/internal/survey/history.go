@@ -26,6 +26,7 @@ func (m *Millis) UnmarshalJSON(text []byte) error {
 type history map[string]*past
 
 type past struct {
+	kind    string               // of a queue; "" for others
 	began   map[string]time.Time // holds, by node and token; the zero time for those of the first look
 	ended   []time.Duration      // the newest holds, unsorted
 	next    int                  // of ended, to be overwritten
@@ -42,6 +43,9 @@ func (h history) see(o *tree.Object, at time.Time) (grants float64) {
 	if p == nil {
 		p, known = &past{began: make(map[string]time.Time)}, false
 		h[o.Path] = p
+	}
+	if p.kind = ""; o.Queue {
+		p.kind = o.Kind
 	}
 	held := make(map[string]bool)
 	for _, r := range o.In(zksync.Held) {
@@ -85,18 +89,38 @@ func (p *past) end(held map[string]bool, at time.Time) {
 	}
 }
 
-// leave ends the holds of the paths that a look has not shown: the servers remove the directory of a lock that nobody uses. If there
-// are many such paths, it forgets them.
-func (h history) leave(shown map[string]*tree.Object, at time.Time) {
+// recall makes an empty directory what it was when it had entries: between two holds it is a free lock.
+func (h history) recall(o *tree.Object) {
+	if o == nil || o.Kind != "empty" || h[o.Path] == nil || h[o.Path].kind == "" {
+		return
+	}
+	*o = *free(o.Path, h[o.Path].kind, o.Changes)
+}
+
+func free(path, kind string, changes int32) *tree.Object {
+	return &tree.Object{Path: path, Kind: kind, State: "free", Detail: "nobody holds or waits", Entries: []tree.Row{}, Queue: true, Changes: changes}
+}
+
+// lingers is how long a lock is shown after its directory is gone.
+const lingers = time.Minute
+
+// leave ends the holds of the paths that a look has not shown: the servers remove the directory of a lock that nobody uses. It returns
+// those of them that were used until a short time ago. If there are many such paths, it forgets them.
+func (h history) leave(shown map[string]*tree.Object, at time.Time) (recent []*tree.Object) {
 	crowded := len(h) > 2*most
 	for path, p := range h {
 		if shown[path] != nil {
 			continue
 		}
-		if p.end(nil, at); crowded {
+		p.end(nil, at)
+		switch {
+		case crowded:
 			delete(h, path)
+		case p.kind != "" && at.Sub(p.at) < lingers:
+			recent = append(recent, free(path, p.kind, p.changes))
 		}
 	}
+	return recent
 }
 
 // usual is what the holds of a path were.

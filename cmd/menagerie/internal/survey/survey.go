@@ -180,7 +180,10 @@ func (s *Survey) look(ctx context.Context, l *tree.Look) error {
 		shown[o.Path] = o
 		s.grants[o.Path] = s.history.see(o, began)
 	}
-	s.history.leave(shown, began)
+	for _, o := range s.history.leave(shown, began) {
+		s.seen, s.grants[o.Path] = append(s.seen, o), -1
+	}
+	slices.SortFunc(s.seen, byPath)
 	return nil
 }
 
@@ -191,9 +194,10 @@ func (s *Survey) read(ctx context.Context, l *tree.Look) (seen []*tree.Object, d
 		return nil, nil, 0, err
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.missing = v.Target == nil
-	s.mu.Unlock()
 	for _, o := range append(v.Below, v.Target) {
+		s.history.recall(o)
 		switch {
 		case o == nil: // the path does not exist
 		case o.State == "denied":
@@ -205,6 +209,8 @@ func (s *Survey) read(ctx context.Context, l *tree.Look) (seen []*tree.Object, d
 			seen = append(seen, o)
 		}
 	}
-	slices.SortFunc(seen, func(a, b *tree.Object) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(seen, byPath)
 	return seen, denied, left, nil
 }
+
+func byPath(a, b *tree.Object) int { return strings.Compare(a.Path, b.Path) }

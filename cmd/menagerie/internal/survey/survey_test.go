@@ -78,7 +78,21 @@ func TestAViewShowsTheHoldBesideTheUsualOnesAndTheQueue(t *testing.T) {
 		require.NoError(t, held.Unlock())
 		require.NoError(t, (<-waits).Unlock())
 		time.Sleep(time.Second)
-		require.Empty(t, latest().Objects, "an empty directory is no recipe")
+		o = latest().Objects[0]
+		require.Equal(t, "free", o.State)
+		require.Equal(t, "lock", o.Kind)
+		require.Equal(t, 4, o.Usual.Holds, "the last one ended before it could be seen")
+		once, err := (&Survey{Session: a, Root: "/"}).Once(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, once.Objects, "nothing shows what an empty directory was")
+		srv.DeleteAll("/x/a")
+		time.Sleep(30 * time.Second)
+		require.Equal(t, "free", latest().Objects[0].State)
+		srv.Create("/y", nil, 0, 0)
+		time.Sleep(lingers)
+		srv.Create("/z", nil, 0, 0)
+		time.Sleep(time.Second)
+		require.Empty(t, latest().Objects)
 	})
 }
 
