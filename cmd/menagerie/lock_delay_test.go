@@ -36,6 +36,7 @@ func TestALockWithADelayIsObtainedLaterAfterALoss(t *testing.T) {
 	require.Contains(t, look.stdout.String(), "the lock delay of 2s")
 	start = time.Now()
 	lock("--lock-delay", "2s", "--try").failed(exitNotObtained, "/a", "not free")
+	lock("--lock-delay", "2s", "--wait", "300ms").failed(exitNotObtained, "/a", "it was lost, and its lock delay has not passed")
 	lock("--lock-delay", "2s", "--wait", "1m").succeeded()
 	require.GreaterOrEqual(t, time.Since(start), 2*time.Second)
 	lock("--try").succeeded()

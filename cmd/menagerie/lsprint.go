@@ -73,6 +73,7 @@ func printView(w *bytes.Buffer, v *tree.View, o lsOptions) error {
 func headline(o *tree.Object) string { return o.Path + ": " + o.Kind + ", " + o.Detail }
 
 func writeLine(w *bytes.Buffer, long bool, line string) {
+	line = tree.Clean(line)
 	if !long {
 		line = cut(line, maxColumns)
 	}
@@ -156,6 +157,7 @@ func writeTable(w *bytes.Buffer, rows [][]string, limit int, flex ...flexible) {
 	total := -gap
 	for c := range widths {
 		for _, r := range rows {
+			r[c] = tree.Clean(r[c])
 			widths[c] = max(widths[c], utf8.RuneCountInString(r[c]))
 		}
 		total += widths[c] + gap

@@ -58,3 +58,10 @@ func TestALongPathLeavesRoomForTheStateAndALongIDForTheOwner(t *testing.T) {
 	writeEntries(&w, &tree.Object{Entries: []tree.Row{{Kind: "lock", State: "held", ID: strings.Repeat("i", 90), Owner: tree.Owner{Host: "web-3", PID: 4711, Name: "invoices"}}}}, false, time.Now())
 	require.Contains(t, w.String(), "iii...  invoices@web-3:4711  ")
 }
+
+func TestNothingThatIsPrintedTurnsTheTextAround(t *testing.T) {
+	var w bytes.Buffer
+	writeLine(&w, true, "/a\u202eb\x1b[2J: lock")
+	writeTable(&w, [][]string{{"PATH", "KIND"}, {"/a\u202eb\u200f", "lock"}}, maxColumns)
+	require.Equal(t, "/a?b?[2J: lock\nPATH   KIND\n/a?b?  lock\n", w.String())
+}

@@ -99,7 +99,7 @@ func (a *app) serveUI(ctx context.Context, l net.Listener, p *ui.Page, s *zksync
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	server := &http.Server{
-		Handler: p, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+		Handler: p, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    log.New(io.Discard, "", 0), // it would name what viewers ask for
 	}

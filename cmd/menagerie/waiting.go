@@ -46,8 +46,11 @@ func (a *app) heldNow(s *zksync.Session, path string, end time.Time) (text strin
 			return err
 		}
 		a.hear(ctx, min(hearLimit, time.Until(end)-sightLimit), o.Entries)
-		if held := tree.HeldBy(o.In(zksync.Held), time.Now()); held != "" {
-			text = ": " + held
+		holders := o.In(zksync.Held)
+		if held := tree.HeldBy(holders, time.Now()); held != "" {
+			if text = ": " + held; holders[0].Session == tree.SessionText(s.ID()) { // it is next
+				text = ": it was lost, and its lock delay has not passed"
+			}
 		} else if o.Total != nil && (o.State == "waiting" || o.State == "closed") {
 			text = ": " + strings.TrimPrefix(o.Detail, "closed: ") + names(o.Entries, int(*o.Count))
 		} else if o.Kind == "queue" || o.State == "closed" || !o.Queue && len(present(o)) > 0 {

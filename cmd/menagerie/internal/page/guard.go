@@ -82,7 +82,7 @@ func (p *Page) admit(w http.ResponseWriter, r *http.Request) bool {
 	}
 	query.Del("token")
 	to := url.URL{Path: "/" + strings.TrimLeft(r.URL.Path, `/\`), RawQuery: query.Encode()} // two slashes would be another host
-	http.SetCookie(w, &http.Cookie{Name: name, Value: p.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{Name: name, Value: p.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode})
 	http.Redirect(w, r, to.String(), http.StatusSeeOther)
 	return false
 }

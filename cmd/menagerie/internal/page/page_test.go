@@ -144,7 +144,7 @@ func TestATokenIsGivenOnce(t *testing.T) {
 	require.Len(t, in.Result().Cookies(), 1)
 	c := in.Result().Cookies()[0]
 	require.True(t, c.HttpOnly)
-	require.Equal(t, http.SameSiteStrictMode, c.SameSite)
+	require.Equal(t, http.SameSiteLaxMode, c.SameSite)
 	require.NotContains(t, c.String(), "s3cret")
 
 	cookie := "Cookie: " + c.Name + "=" + c.Value

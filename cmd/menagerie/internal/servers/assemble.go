@@ -1,6 +1,8 @@
 package servers
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -42,6 +44,8 @@ func (s *sight) finish() {
 	case s.failed == errNotAsked:
 	case s.idle:
 		s.Error = "it runs, but does not serve: it has no quorum, or is starting"
+	case errors.Is(s.failed, context.Canceled):
+		s.Error = fmt.Sprintf("silent: no answer for %v after those of the others", patience)
 	default:
 		s.Error = s.failed.Error()
 	}

@@ -61,6 +61,10 @@ func (r *Report) find(timeout time.Duration) {
 		r.add(Problem, "", "set it to that, or more, or lower minSessionTimeout in zoo.cfg",
 			"--timeout %v is less than the servers grant: sessions last %v (at least two ticks)", timeout, time.Duration(least)*time.Millisecond)
 	}
+	if most := r.Ensemble.TimeoutMax; most > 0 && timeout > time.Duration(most)*time.Millisecond {
+		r.add(Note, "", "set it to that, or raise maxSessionTimeout in zoo.cfg",
+			"--timeout %v is more than the servers grant: sessions last %v", timeout, time.Duration(most)*time.Millisecond)
+	}
 	if r.Ensemble.Serving > 0 && !r.Tells {
 		r.add(Note, "", "add them to it in zoo.cfg, and restart each server",
 			"the servers do not tell which clients live: allow cons and dump in 4lw.commands.whitelist")
@@ -79,7 +83,8 @@ func (r *Report) add(severity, server, fix, format string, args ...any) {
 }
 
 func (r *Report) findServers() {
-	if !r.Ensemble.Quorum {
+	reached := slices.ContainsFunc(r.Servers, func(s Server) bool { return s.Reachable })
+	if !r.Ensemble.Quorum && reached {
 		r.add(Problem, "", "start servers until more than half of the ensemble run, and look at their logs", "no quorum: no server grants a session")
 	}
 	var silent []string
@@ -99,6 +104,9 @@ func (r *Report) findServers() {
 		if s.Serves && !s.has("srvr") {
 			silent = append(silent, s.Addr)
 		}
+	}
+	if !r.Ensemble.Quorum && !reached {
+		r.add(Problem, "", "begin with the reasons above; if servers are down, start more than half of the ensemble", "no quorum: no server is reachable")
 	}
 	if len(silent) > 0 {
 		r.add(Note, one(silent), "add srvr to 4lw.commands.whitelist in zoo.cfg, and restart each server",

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -38,6 +39,9 @@ const usual = 10 * time.Second
 // watching is how long a server that is behind gets to catch up.
 const watching = 500 * time.Millisecond
 
+// patience is how long the other servers may take when more than half have shown that they serve.
+const patience = 3 * time.Second
+
 // Look looks at all servers at the same time. It never fails: the report says what could not be read.
 func Look(ctx context.Context, o Options) *Report {
 	r := &Report{At: time.Now()}
@@ -46,6 +50,7 @@ func Look(ctx context.Context, o Options) *Report {
 	defer cancel()
 	all := make([]*sight, len(o.Servers))
 	var words, sessions sync.WaitGroup
+	var serving atomic.Int32
 	// A silent server must not keep the others from being asked again.
 	brief, over := context.WithTimeout(ctx, 2*o.Limit/3)
 	defer over()
@@ -53,7 +58,11 @@ func Look(ctx context.Context, o Options) *Report {
 		s := &sight{o: &o, asked: make(chan struct{}), Server: Server{Addr: addr, LatencyMS: -1, Connections: -1, Nodes: -1, ZxidLag: -1, Words: []string{}}}
 		all[i] = s
 		words.Go(func() { s.vitals(brief) })
-		sessions.Go(func() { s.session(ctx) })
+		sessions.Go(func() {
+			if s.session(ctx); s.failed == nil && 2*int(serving.Add(1)) > len(o.Servers) {
+				time.AfterFunc(patience, cancel) // whatever is silent is down
+			}
+		})
 	}
 	words.Wait()
 	lags(ctx, all)

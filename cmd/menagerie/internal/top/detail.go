@@ -16,7 +16,7 @@ func (f *framer) detail() pane {
 		return f.section("", 0, nil)
 	}
 	r := f.rows[f.at]
-	heading := f.s.Palette.paint(f.fit(clean(r.Path+": "+r.Kind+", "+r.Detail)), strong)
+	heading := f.s.Palette.paint(f.fit(tree.Clean(r.Path+": "+r.Kind+", "+r.Detail)), strong)
 	if len(r.Entries) == 0 {
 		return pane{1, 1, func(int) []string { return []string{heading} }}
 	}
@@ -43,7 +43,7 @@ func (f *framer) detail() pane {
 		row := []string{strconv.Itoa(e.Position), string(e.Kind), strconv.FormatInt(e.Permits, 10), string(e.State), long, e.Owned(), tree.Dash(e.ID),
 			tree.Dash(e.Behind), since, tree.Dash(e.Token), tree.Dash(e.Session)}
 		for i := range row {
-			row[i] = clean(row[i])
+			row[i] = tree.Clean(row[i])
 		}
 		cells = append(cells, row)
 	}
@@ -66,7 +66,7 @@ func (f *framer) entry(e *survey.Entry, line string) []string {
 	}
 	lines := []string{f.s.Palette.paint(line, st)}
 	if e.Heard != "" {
-		lines = append(lines, f.s.Palette.paint(f.fit("     "+clean(e.Heard)), st))
+		lines = append(lines, f.s.Palette.paint(f.fit("     "+tree.Clean(e.Heard)), st))
 	}
 	return lines
 }

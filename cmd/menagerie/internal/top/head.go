@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/servers"
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/survey"
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
 	"github.com/go-menagerie/menagerie/internal/wording"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -18,14 +19,14 @@ const fresh = 3 * time.Second
 
 // title is the first line: what is shown, and how old it is.
 func (f *framer) title() string {
-	left := "menagerie top " + clean(f.s.Dir)
+	left := "menagerie top " + tree.Clean(f.s.Dir)
 	if f.v != nil && !f.s.Help && !f.v.At.IsZero() {
 		left += ", by " + f.s.Order.String()
 		if f.s.Reverse {
 			left += " reversed"
 		}
 		if f.s.Filter != "" {
-			left += fmt.Sprintf(", with %q", clean(f.s.Filter))
+			left += fmt.Sprintf(", with %q", tree.Clean(f.s.Filter))
 		}
 	}
 	age, wrong := f.age()
@@ -70,14 +71,14 @@ func (f *framer) current() bool { return f.v != nil && f.v.Outage == "" && !f.s.
 // head answers whether anything is wrong: the worst first.
 func (f *framer) head() (lines []string) {
 	if f.v == nil || f.v.At.IsZero() {
-		reading := "reading " + clean(f.s.Dir) + " ..."
+		reading := "reading " + tree.Clean(f.s.Dir) + " ..."
 		if f.v != nil && f.v.Outage != "" {
 			reading += " " + f.v.Outage
 		}
 		return f.wrap(reading)
 	}
 	add := func(text string, st style) {
-		for _, line := range f.wrap(clean(text)) {
+		for _, line := range f.wrap(tree.Clean(text)) {
 			lines = append(lines, f.s.Palette.paint(line, st))
 		}
 	}
@@ -204,9 +205,9 @@ func (f *framer) served() (known, all bool, text string) {
 func (f *framer) footer() string {
 	switch {
 	case f.s.Editing:
-		return f.fit("filter by a part of a path or an owner: " + clean(f.s.Filter) + "_")
+		return f.fit("filter by a part of a path or an owner: " + tree.Clean(f.s.Filter) + "_")
 	case f.s.Note != "" && (f.v == nil || f.v.Outage != "" || f.now.Sub(f.s.NoteAt) < 10*time.Second):
-		return f.fit(clean(f.s.Note))
+		return f.fit(tree.Clean(f.s.Note))
 	}
 	line := keys[0]
 	for _, key := range keys[1:] {

@@ -10,6 +10,7 @@ import (
 	"github.com/charmbracelet/colorprofile"
 
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/survey"
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
 )
 
 // Model is the program on the terminal.
@@ -62,7 +63,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 	case tea.PasteMsg:
 		if m.Editing {
-			m.Filter += clean(msg.Content)
+			m.Filter += tree.Clean(msg.Content)
 		}
 	case tea.KeyPressMsg:
 		return m, m.press(msg)
@@ -109,7 +110,7 @@ func (m *Model) edit(name, text string) {
 			m.Filter = string(r[:len(r)-1])
 		}
 	default:
-		m.Filter += clean(text)
+		m.Filter += tree.Clean(text)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/survey"
+	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
 )
 
 // keyboard is a model, and the paths whose views it has asked for.
@@ -205,7 +206,7 @@ func TestNoFrameIsLargerThanItsTerminal(t *testing.T) {
 		require.LessOrEqual(r, len(lines), height)
 		for _, line := range lines {
 			require.LessOrEqual(r, ansi.StringWidth(line), width, "%q", line)
-			require.Equal(r, ansi.Strip(line), clean(ansi.Strip(line)))
+			require.Equal(r, ansi.Strip(line), tree.Clean(ansi.Strip(line)))
 		}
 	})
 }

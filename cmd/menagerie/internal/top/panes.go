@@ -37,7 +37,7 @@ func (f *framer) list() pane {
 			wait = span(r.longest)
 		}
 		who, held := r.holding()
-		cells = append(cells, []string{mark, clean(r.Path), r.Kind, who, held, r.usual(), number(r.ratio(), r.ratio() > 0),
+		cells = append(cells, []string{mark, tree.Clean(r.Path), r.Kind, who, held, r.usual(), number(r.ratio(), r.ratio() > 0),
 			strconv.Itoa(r.waiters), wait, number(r.Grants, r.Queue && r.Grants >= 0), note})
 	}
 	if len(cells) == 0 {
@@ -50,14 +50,14 @@ func (f *framer) list() pane {
 // nothing says why the table is empty.
 func (f *framer) nothing() string {
 	if f.v.Missing {
-		return clean(f.v.Root) + " does not exist"
+		return tree.Clean(f.v.Root) + " does not exist"
 	}
-	text := "nobody holds or waits at " + clean(f.s.Dir) + " or below it"
+	text := "nobody holds or waits at " + tree.Clean(f.s.Dir) + " or below it"
 	if len(f.v.Denied) > 0 || f.v.Left > 0 {
 		text += ", as far as it was read"
 	}
 	if f.s.Filter != "" {
-		text += fmt.Sprintf(" with %q in its path or owner", clean(f.s.Filter))
+		text += fmt.Sprintf(" with %q in its path or owner", tree.Clean(f.s.Filter))
 	}
 	return text
 }
@@ -92,7 +92,7 @@ func (r row) holding() (who, held string) {
 	if r.held > 1 {
 		who += fmt.Sprintf(" +%d", r.held-1)
 	}
-	return clean(who), held
+	return tree.Clean(who), held
 }
 
 func (r row) usual() string {
@@ -132,7 +132,7 @@ func (f *framer) cycles() pane {
 		if !c.Certain {
 			text = "probably, as a session counts as one owner: " + text
 		}
-		texts = append(texts, clean(text))
+		texts = append(texts, tree.Clean(text))
 	}
 	return f.section("deadlocks", 2, texts, alarm)
 }
@@ -146,7 +146,7 @@ func (f *framer) dead() pane {
 			if e.State != zksync.Held || !e.Dead {
 				continue
 			}
-			texts = append(texts, clean(e.Who()+" holds "+o.Path+": "+e.Heard))
+			texts = append(texts, tree.Clean(e.Who()+" holds "+o.Path+": "+e.Heard))
 			if command := f.release(o, e, held == 1); command != "" {
 				texts = append(texts, "  "+command)
 			}
@@ -174,7 +174,7 @@ func (f *framer) unread() pane {
 		texts = append(texts, f.v.Outage+": decide nothing by this frame")
 	}
 	if len(f.v.Denied) > 0 {
-		texts = append(texts, clean(some(f.v.Denied))+" "+tree.Denied)
+		texts = append(texts, tree.Clean(some(f.v.Denied))+" "+tree.Denied)
 	}
 	if f.v.Left > 0 {
 		texts = append(texts, fmt.Sprintf("%d more are not shown: go into a directory, or name one: menagerie top PATH", f.v.Left))

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -51,16 +50,6 @@ func (p Palette) paint(text string, styles ...style) string {
 		return text
 	}
 	return "\x1b[" + strings.Join(all, ";") + "m" + text + "\x1b[m"
-}
-
-// clean replaces what a terminal does not print, or what could move its cursor.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, s)
 }
 
 // fit cuts a text to n columns, and marks that with "...".

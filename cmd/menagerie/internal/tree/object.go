@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/wording"
@@ -99,6 +100,16 @@ func (o Owner) String() string {
 		parts = append(parts, fmt.Sprintf("%s:%d", o.Host, o.PID))
 	}
 	return Dash(strings.Join(parts, "@"))
+}
+
+// Clean replaces what a terminal does not print, or what could move its cursor or turn the direction of its text.
+func Clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, s)
 }
 
 // Dash stands for an empty text.
