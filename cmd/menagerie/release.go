@@ -177,8 +177,12 @@ func whom(o *tree.Object, row tree.Row, now time.Time) string {
 	since := fmt.Sprintf(" since %s, token %s", age(row.Time(), now, false), tree.Dash(row.Token))
 	if row.State != zksync.Held {
 		place := 1 + slices.IndexFunc(waiters, func(r tree.Row) bool { return r.Node == row.Node })
-		return fmt.Sprintf("%s waits for %s%s, %s; removing it takes its place: a waiter of this library queues again at the tail.",
+		text := fmt.Sprintf("%s waits for %s%s, %s; removing it takes its place: a waiter of this library queues again at the tail.",
 			who, o.Path, since, wording.InLine(place))
+		if row.Permits > 0 {
+			text += "\nIf permits were taken away (sem --resize), it may hold the permits that it was granted before."
+		}
+		return text
 	}
 	text := o.Path + " is held by " + who + since
 	switch {
