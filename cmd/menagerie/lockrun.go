@@ -232,7 +232,7 @@ func reasonOfLoss(s *zksync.Session, session int64, l *zksync.Lease) string {
 		if text, ok := strings.CutPrefix(forPeople(why), "lease lost: "); ok {
 			return text
 		}
-		return "another process removed its node"
+		return "somebody removed its node"
 	}
 	<-l.Done() // it is not valid any more, so this is about to come
 	return strings.TrimPrefix(forPeople(l.Err()), "lease lost: ")
