@@ -52,6 +52,7 @@ func TestRealServersSayHowLongAFrozenClientIsSilent(t *testing.T) {
 		text, probably := r.Dead(int64(session))
 		if probably {
 			last = text
+			require.Contains(t, r.Findings[len(r.Findings)-1].Text, text)
 		}
 		return probably
 	}, patience, pause)

@@ -69,7 +69,29 @@ func (r *Report) find(timeout time.Duration) {
 		r.add(Note, "", "add them to it in zoo.cfg, and restart each server",
 			"the servers do not tell which clients live: allow cons and dump in 4lw.commands.whitelist")
 	}
+	r.findDead()
 	r.Add()
+}
+
+// mostDead is how many clients the findings name.
+const mostDead = 10
+
+// findDead names the clients that are probably dead.
+func (r *Report) findDead() {
+	const fix = "menagerie ls or top shows what it holds, menagerie release takes it away"
+	found := 0
+	for _, id := range slices.Sorted(maps.Keys(r.Clients)) {
+		text, probably := r.Dead(id)
+		if !probably {
+			continue
+		}
+		if found++; found <= mostDead {
+			r.add(Note, "", fix, "the client with session %s is probably dead: %s", r.Clients[id].Session, text)
+		}
+	}
+	if found > mostDead {
+		r.add(Note, "", fix, "%d more clients are probably dead", found-mostDead)
+	}
 }
 
 // Add adds findings, and puts the problems first.
