@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/servers"
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/survey"
+	"github.com/stretchr/testify/require"
 )
 
 func TestBeforeTheFirstView(t *testing.T) {
@@ -389,4 +390,13 @@ nobody holds or waits at / or below it with "zzz" in its path or owner
 
 q quit  ? help  s sort  r reverse  / filter  p pause  enter below
 `, busy(), State{Filter: "zzz"}, 80, 8)
+}
+
+func TestTheLeaderHasItsPortIfOnlyThePortsDiffer(t *testing.T) {
+	for addr, leader := range map[string]string{"zk2:2181": "leader zk2,", "zk1:2182": "leader zk1:2182,"} {
+		v := &survey.View{At: now, Servers: &servers.Report{Servers: []servers.Server{
+			{Addr: "zk1:2181", Mode: "follower", Serves: true, Reachable: true}, {Addr: addr, Mode: "leader", Serves: true, Reachable: true},
+		}}}
+		require.Contains(t, Frame(v, State{Dir: "/"}, 100, 20, now), leader)
+	}
 }

@@ -182,17 +182,19 @@ func (f *framer) served() (known, all bool, text string) {
 	if r == nil || len(r.Servers) == 0 {
 		return false, false, "nothing is known of the servers"
 	}
-	serving, leader := 0, ""
+	serving, leader, hosts := 0, "", make(map[string]bool)
 	for _, s := range r.Servers {
 		if s.Serves {
 			serving++
 		}
+		host, _, _ := net.SplitHostPort(s.Addr)
+		hosts[host] = true
 		if s.Mode == "leader" {
 			leader = s.Addr
-			if host, _, err := net.SplitHostPort(s.Addr); err == nil {
-				leader = host
-			}
 		}
+	}
+	if len(hosts) == len(r.Servers) { // otherwise only the ports differ
+		leader, _, _ = net.SplitHostPort(leader)
 	}
 	text = fmt.Sprintf("%d of %s", serving, wording.Plural(int64(len(r.Servers)), "server"))
 	if leader != "" {
