@@ -14,7 +14,7 @@ import (
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/survey"
 )
 
-//go:embed page.html page.css page.js
+//go:embed page.html page.css parts.js questions.js page.js
 var assets embed.FS
 
 // Options say where the page is, and what its viewers may do.
@@ -51,8 +51,9 @@ func New(o Options) *Page {
 	p := &Page{options: o, cookie: rand.Text(), streams: make(chan struct{}, maxStreams)}
 	p.feed.changed = make(chan struct{})
 	p.mux.HandleFunc("GET /{$}", p.page)
-	p.mux.HandleFunc("GET /page.css", asset)
-	p.mux.HandleFunc("GET /page.js", asset)
+	for _, name := range []string{"page.css", "parts.js", "questions.js", "page.js"} {
+		p.mux.HandleFunc("GET /"+name, asset)
+	}
 	p.mux.HandleFunc("GET /api/state", p.state)
 	p.mux.HandleFunc("GET /api/events", p.events)
 	p.mux.HandleFunc("POST /api/release", p.release)

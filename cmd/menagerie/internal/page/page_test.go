@@ -107,7 +107,7 @@ func TestForeignOriginsAreRefused(t *testing.T) {
 
 func TestEveryAnswerHasTheHeadersThatProtectIt(t *testing.T) {
 	p := shown(Options{}, hold("/a", ""))
-	for _, target := range []string{"/", "/page.css", "/page.js", "/api/state", "/nothing"} {
+	for _, target := range []string{"/", "/page.css", "/parts.js", "/questions.js", "/page.js", "/api/state", "/nothing"} {
 		for _, host := range []string{at, "evil.example"} {
 			h := ask(p, "GET", target, "", "Host: "+host).Header()
 			require.Equal(t, "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "+
@@ -269,7 +269,7 @@ func TestNamesOfNodesAreEscaped(t *testing.T) {
 		for _, tag := range []string{"<img", "<b>", "<script>"} {
 			require.NotContains(t, body, tag)
 		}
-		require.Equal(t, 1, strings.Count(body, "<script "), "the page's own")
+		require.Equal(t, 3, strings.Count(body, "<script "), "the page's own")
 		require.Equal(t, 1, strings.Count(body, "</noscript>"))
 		require.Less(t, len(body), 60_000, "a long name is cut")
 		state := ask(shown(Options{}, v), "GET", "/api/state", "").Body.String()
