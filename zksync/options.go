@@ -166,8 +166,8 @@ func WithAsyncUnlock() Option {
 
 // WithDeadlockDetection lets a wait that closes a cycle of waits fail with [ErrDeadlock], one second after it began; Lock panics
 // with it. Before that it sends nothing, and never for a caller that holds nothing; but a lock that is held during another wait is
-// not handed over inside the process. A caller holds the leases of its context, what its goroutine acquired, and what the
-// goroutine that started that one holds at other paths. It looks at the locks in the directories of the locks that the session
+// not handed over inside the process. Of locks with this option a caller holds the leases of its context, what its goroutine
+// acquired, and what the goroutine that started that one holds at other paths. It looks at the locks in the directories of the locks that the session
 // holds or waits for; with roots, also at all below these. docs/guarantees.md says what it finds, and when an alarm may be false.
 func WithDeadlockDetection(roots ...string) CommonOption {
 	return session.ForBoth("WithDeadlockDetection", func(s *session.Settings) {
