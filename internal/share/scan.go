@@ -30,7 +30,11 @@ func (g *guard) search(ctx context.Context) (*found, error) {
 	v := &scan{g: g, e: e, seen: map[string]*seen{}}
 	v.left.Store(mostReads)
 	held, direct := g.paths()
-	if err := v.read(ctx, held); err != nil || !v.waited(held) {
+	err = v.read(ctx, held)
+	if errors.Is(err, errTooMany) {
+		v.tell() // and nothing is found: the queue of what is held is too long by itself
+	}
+	if err != nil || !v.waited(held) {
 		return nil, err
 	}
 	err = v.beside(ctx, direct)
