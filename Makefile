@@ -71,21 +71,26 @@ test test-in-process test-realtime test-ensemble: export JDK_JAVA_OPTIONS ?= -XX
 
 .PHONY: test
 test: compiler zookeeper network ## all tests: in-process, also with the race detector, and beside that Go's own and those on three real servers
-	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 5 test-realtime test-others test-generated test-ensemble gosuite
+	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 6 test-realtime test-page test-others test-generated test-ensemble gosuite
 
 .PHONY: test-in-process
-test-in-process: test-realtime test-others test-generated ## all tests with the race detector, of the generated programs a part; and all of those without it
+test-in-process: test-realtime test-page test-others test-generated ## all tests with the race detector, of the generated programs a part; and all of those without it
 
 # Two targets that begin at the same time would each compile these packages.
 .PHONY: race-packages
 race-packages: compiler
-	@$(GO) list -test -race -export work > /dev/null
+	@$(GO) list -test -race -export $$($(GO) list work | grep -v '/pagetest$$') > /dev/null
 
 .PHONY: test-realtime
 # Four of the command's tests side by side end in half the time of two.
 test-realtime: race-packages
-	$(gotest) -race -parallel 4 $$($(GO) list work | grep -E '/($(realtime))(/|$$)')
+	$(gotest) -race -parallel 4 $$($(GO) list work | grep -E '/($(realtime))(/|$$)' | grep -v '/pagetest$$')
 	$(alone) -C tools test -count=1 ./...
+
+# They drive programs: with the race detector the browser's driver alone would take half a minute to compile.
+.PHONY: test-page
+test-page:
+	$(gotest) ./cmd/menagerie/pagetest
 
 .PHONY: test-others
 test-others: race-packages
