@@ -52,15 +52,17 @@ func Look(ctx context.Context, o Options) *Report {
 	var words, sessions sync.WaitGroup
 	var serving atomic.Int32
 	// A silent server must not keep the others from being asked again.
-	brief, over := context.WithTimeout(ctx, 2*o.Limit/3)
+	patient, enough := context.WithCancel(ctx)
+	defer enough()
+	brief, over := context.WithTimeout(patient, 2*o.Limit/3)
 	defer over()
 	for i, addr := range o.Servers {
 		s := &sight{o: &o, asked: make(chan struct{}), Server: Server{Addr: addr, LatencyMS: -1, Connections: -1, Nodes: -1, ZxidLag: -1, Words: []string{}}}
 		all[i] = s
 		words.Go(func() { s.vitals(brief) })
 		sessions.Go(func() {
-			if s.session(ctx); s.failed == nil && 2*int(serving.Add(1)) > len(o.Servers) {
-				time.AfterFunc(patience, cancel) // whatever is silent is down
+			if s.session(patient); s.failed == nil && 2*int(serving.Add(1)) > len(o.Servers) {
+				time.AfterFunc(patience, enough) // whatever is silent is down
 			}
 		})
 	}
