@@ -37,7 +37,7 @@ gotest = $(alltests) -p $(PACKAGES)
 # These packages play thousands of generated programs, and every fault at every request. The race detector makes them
 # five times slower: "make test" plays a part of the programs with it (-short), and all of them without it. The run
 # without it has only the tests whose names contain one of the words in "generated". The run with it leaves out the tests in
-# "long", which would take the longest. "make test-race" has these, too.
+# "long", which would take the longest, and the suites that use all recipes in turn, whose own suites it has. "make test-race" has these, too.
 GENERATED = ./internal/follow ./internal/share ./internal/writers ./internal/zkconn ./recipes_test/... ./zkbarrier ./zklatch ./zkphaser ./zkwaitgroup
 long = ^TestAny(Call|Function|In)|AnyWeather|AnyBusyOne|AnyForeign|AnyOtherSchedule|Whenever(All|TheLeader|TheProcess)
 generated = Every|Any|Random|Storm|Whenever|Handshake|Acceptance(004|041|114|117)
@@ -99,7 +99,8 @@ test-others: race-packages
 .PHONY: test-generated
 test-generated: compiler
 	$(generating) -run '$(generated)' $(GENERATED)
-	$(generating) -race -short -skip '$(long)' $(GENERATED)
+	$(generating) -skip '$(generated)' ./recipes_test/faults ./recipes_test/types
+	$(generating) -race -short -skip '$(long)' $$($(GO) list $(GENERATED) | grep -vE '/recipes_test/(faults|types)$$')
 
 .PHONY: test-unit
 test-unit: ## the tests that need nothing but Go: no race detector, no ZooKeeper
