@@ -75,7 +75,7 @@ func (l lists) open(ctx context.Context, checked string) (all []servers.Finding,
 		return all, err
 	}
 	if found, err := l.worldWritable(ctx, full); err != nil || found {
-		return append(all, servers.Finding{Severity: servers.Problem, Text: checked + " is world-writable: anybody can take its locks, and remove those of others",
+		return append(all, servers.Finding{Severity: servers.Problem, Text: checked + " is world-writable: anybody can take its locks, and remove the holds of others",
 			Fix: mend(full, full != "/")}), err
 	}
 	first, n, more, err := l.openBelow(ctx, full)

@@ -145,7 +145,7 @@ func TestStatusNamesWhatAnybodyMayChange(t *testing.T) {
 	s := startServer(t)
 	run(t, "lock", "/locks/open", "--servers", s.addr, "--", "true").succeeded()
 	out := s.checked(t, "/locks/open")
-	require.Contains(t, out, "problem: /locks/open is world-writable: anybody can take its locks, and remove those of others "+
+	require.Contains(t, out, "problem: /locks/open is world-writable: anybody can take its locks, and remove the holds of others "+
 		"fix: in zkCli.sh: addauth digest USER:PASSWORD; setAcl -R /locks/open auth::cdrwa;")
 	require.Contains(t, out, "note: /locks, a parent of /locks/open, is world-writable")
 	require.Contains(t, out, "note: /, a parent of /locks/open, is world-writable")

@@ -62,6 +62,22 @@ func (q *Queue) enter(ctx context.Context, e *zkconn.Epoch, old *Ticket) (*Ticke
 	if err != nil {
 		return nil, err
 	}
+	t, err := q.entered(n, w)
+	if err != nil {
+		return nil, err
+	}
+	if t.inDoubt && n.Dir != nil {
+		t.guess = q.guess(t.Entry, n.Dir.NumChildren, n.Before, read)
+	}
+	// Cversion counts the changes to the set of children. If it is 1, this create was the first.
+	if q.Config != nil && n.Dir != nil && n.Dir.Cversion == 1 {
+		return t, q.Config.Founded(ctx, e)
+	}
+	return t, nil
+}
+
+// entered is the ticket of the node n, which was made for w.
+func (q *Queue) entered(n *node.Node, w *Waiter) (*Ticket, error) {
 	self, ok := ParseEntry(n.Name)
 	if !ok || self.UUID != n.UUID {
 		node.Abandon(n.Epoch, q.Dir, n.UUID)
@@ -81,13 +97,6 @@ func (q *Queue) enter(ctx context.Context, e *zkconn.Epoch, old *Ticket) (*Ticke
 		t.sole = n.Dir.NumChildren == 1
 	}
 	t.inDoubt = !t.sole || len(q.blockers(nil, self)) > 0
-	if t.inDoubt && n.Dir != nil {
-		t.guess = q.guess(self, n.Dir.NumChildren, n.Before, read)
-	}
-	// Cversion counts the changes to the set of children. If it is 1, this create was the first.
-	if q.Config != nil && n.Dir != nil && n.Dir.Cversion == 1 {
-		return t, q.Config.Founded(ctx, e)
-	}
 	return t, nil
 }
 
