@@ -32,6 +32,8 @@ type Config struct {
 	Logger         *slog.Logger
 	// OnSession is called for every new session before it is used, and again at each connect of the session.
 	OnSession func(id int64, passwd []byte)
+	// OnRequest is called at the end of every request that was sent, before its caller learns of that; nil for nothing. It must not block.
+	OnRequest func(Exchange)
 	// OnEnded is called once the servers have confirmed that a session is gone: a session for
 	// which OnSession was called, or a predecessor. It is not called after Close has returned.
 	OnEnded func(id int64)

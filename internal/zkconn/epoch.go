@@ -112,6 +112,7 @@ func (e *Epoch) Identity() (write zk.ACL, ok, known bool) {
 	}
 	return e.identity.show(&w.identity, func() {
 		frame := jute.AppendFrame(nil, authRequest(e.identity.cred))
+		w.noteAuth(frame)
 		if !e.narrow.Load() && w.take() {
 			w.putWithin(frame)
 			return

@@ -138,6 +138,18 @@ func (c refusal) Error() string {
 	return fmt.Sprintf("the server answered with error %d", int32(c))
 }
 
+// codeOf is the code of an error that codeError has returned.
+func codeOf(err error) int32 {
+	for code, e := range codes {
+		if e == err {
+			return code
+		}
+	}
+	var why refusal
+	errors.As(err, &why)
+	return int32(why)
+}
+
 // codeError is the error for a code; nil for 0.
 func codeError(code int32) error {
 	if err, ok := codes[code]; ok || code == 0 {

@@ -43,8 +43,9 @@ const (
 )
 
 const (
-	headerSize = 16 // of an answer: xid, zxid, error
-	prefixSize = 12 // of a request: what comes before its body, that is length, xid and operation
+	headerSize   = 16 // of an answer: xid, zxid, error
+	prefixLength = 4  // of a frame: its length, which counts what follows
+	prefixSize   = 12 // of a request: what comes before its body, that is length, xid and operation
 )
 
 // led reports whether only the leader can have given the answer to a request:

@@ -113,7 +113,7 @@ func (w *wire) skip(n int64) error {
 	r := jute.Decode(header)
 	xid, zxid := r.Int32(), r.Int64()
 	w.session.see(zxid)
-	return w.replied(xid, zxid, codeTooLong, nil)
+	return w.replied(answerFrame{xid, zxid, codeTooLong, nil, prefixLength + int(n)})
 }
 
 // pass makes the frame available to the client library. It is called in the goroutine of the
@@ -158,7 +158,9 @@ func (w *wire) authenticate(hello connectReply) error {
 	auth := w.session.cfg.Auth
 	_ = w.raw.SetDeadline(time.Now().Add(w.limit)) // a step of its own; fails on a closed connection, as the write will
 	for _, a := range auth {
-		if _, err := w.put(jute.AppendFrame(nil, authRequest(a))); err != nil {
+		frame := jute.AppendFrame(nil, authRequest(a))
+		w.noteAuth(frame)
+		if _, err := w.put(frame); err != nil {
 			return err
 		}
 	}
@@ -169,10 +171,11 @@ func (w *wire) authenticate(hello connectReply) error {
 		}
 		r := jute.Decode(body)
 		xid, _, code := r.Int32(), r.Int64(), r.Int32()
-		switch {
-		case r.Err() != nil || xid != xidAuth:
+		if r.Err() != nil || xid != xidAuth {
 			return w.violation(errors.New("credentials were not answered"))
-		case code != 0:
+		}
+		w.authAnswered(prefixLength+len(body), code)
+		if code != 0 {
 			err := fmt.Errorf("%w: the servers do not know the scheme %q, or refuse what was presented for it", ErrAuth, a.Scheme)
 			w.owner.refused(w, hello, err)
 			return err
@@ -206,14 +209,15 @@ func (w *wire) received(body []byte) error {
 		// at: the queue relies on hearing of departures in the order of the server's history.
 		w.session.hub.event(kind, string(path))
 	case xid == xidPing:
-		w.ponged()
+		w.ponged(prefixLength + len(body))
 		if err := w.overdue(); err != nil {
 			return err
 		}
 	case xid == xidAuth && w.session.identity.answered(&w.identity, code):
+		w.authAnswered(prefixLength+len(body), code)
 		return nil // the client library did not ask for this
 	default:
-		return w.replied(xid, zxid, code, r.Rest())
+		return w.replied(answerFrame{xid, zxid, code, r.Rest(), prefixLength + len(body)})
 	}
 	w.pass()
 	return nil
@@ -231,7 +235,7 @@ func (w *wire) demanded() error {
 
 // ponged counts an answer as that to the oldest ping. If
 // an answer was lost, this proves less, and nothing wrong.
-func (w *wire) ponged() {
+func (w *wire) ponged(received int) {
 	w.mu.Lock()
 	var sent time.Time
 	if len(w.pings) > 0 {
@@ -240,17 +244,28 @@ func (w *wire) ponged() {
 	w.mu.Unlock()
 	if !sent.IsZero() {
 		w.session.answered(sent, false)
+		w.report(ofPing(sent), received, 0, nil)
 	}
 }
 
+// answerFrame is the frame that answers a request.
+type answerFrame struct {
+	xid   int32
+	zxid  int64
+	code  int32
+	body  []byte // behind the header
+	bytes int    // of the whole frame
+}
+
 // replied handles the answer to a request. An answer to the client library's own request is passed on to it.
-func (w *wire) replied(xid int32, zxid int64, code int32, body []byte) error {
-	r, err := w.takeOut(xid)
+func (w *wire) replied(a answerFrame) error {
+	code, body := a.code, a.body
+	r, err := w.takeOut(a.xid)
 	if r == nil {
 		return err
 	}
 	if err == nil && stored(r.op, code) {
-		err = w.owner.stored(zxid)
+		err = w.owner.stored(a.zxid)
 	}
 	if err == nil && code == 0 {
 		if err = checkReply(r.op, body); err != nil {
@@ -258,11 +273,15 @@ func (w *wire) replied(xid int32, zxid int64, code int32, body []byte) error {
 		}
 	}
 	if err != nil {
-		r.answer(nil, &unknownError{err})
+		unknown := &unknownError{err}
+		w.report(r, a.bytes, 0, unknown)
+		r.answer(nil, unknown)
 		return err
 	}
 	s := w.session
-	s.most.answered(r.size)
+	if r.end != nil {
+		s.most.answered(r.size)
+	}
 	if r.op == opMulti && expiredIn(body) {
 		code = codeSessionExpired
 	}
@@ -277,6 +296,7 @@ func (w *wire) replied(xid int32, zxid int64, code int32, body []byte) error {
 	if r.op == opClose {
 		s.vanish()
 	}
+	w.answered(r, a.bytes, code, body)
 	switch {
 	case r.end == nil:
 		w.pass()

@@ -149,7 +149,7 @@ func (w *wire) note(b []byte, now time.Time) (greeting bool, err error) {
 	case xid == xidPing:
 		w.pings = append(w.pings, now)
 	default:
-		w.noteSent(xid, &sentRequest{at: now, op: op})
+		w.noteSent(xid, &sentRequest{at: now, op: op, size: len(b)})
 	}
 	return false, nil
 }

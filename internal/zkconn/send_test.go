@@ -51,7 +51,7 @@ func TestAnAnswerThatSkipsARequestEndsTheConnection(t *testing.T) {
 		require.True(t, ok)
 	}
 	require.Equal(t, []int32{firstOwn + 1, firstOwn + 3}, w.order, "the heartbeat may overtake")
-	err := w.replied(firstOwn+3, 0, 0, nil)
+	err := w.replied(answerFrame{xid: firstOwn + 3})
 	require.ErrorContains(t, err, "before those that were sent earlier")
 	require.Len(t, outcomes, 1)
 	require.True(t, Unknown(outcomes[0]))

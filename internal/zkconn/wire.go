@@ -43,6 +43,7 @@ type wire struct {
 	asked    []*sentRequest         // those in sent and some answered ones behind the first, oldest first
 	order    []int32                // xids of our own requests in sent, except heartbeats, the oldest first
 	pings    []time.Time            // send times of unanswered pings, oldest first
+	auths    []*sentRequest         // credentials of our own without an answer, oldest first
 	backlog  []unsent               // see send
 	closed   bool
 }
@@ -81,7 +82,7 @@ const firstOwn = 1 << 30
 type sentRequest struct {
 	at   time.Time
 	op   int32
-	size int  // in bytes, of a request of our own
+	size int  // in bytes
 	beat bool // a heartbeat, which may be answered at any time
 	done bool // answered
 	// end is called once, in the goroutine that reads or closes the
@@ -242,12 +243,17 @@ func (w *wire) fail(err error) {
 // drop fails every request that was not answered.
 func (w *wire) drop(cause error) {
 	w.mu.Lock()
-	sent := w.sent
-	w.sent, w.asked = nil, nil
+	sent, others := w.sent, w.auths
+	for _, at := range w.pings {
+		others = append(others, ofPing(at))
+	}
+	w.sent, w.asked, w.auths, w.pings = nil, nil, nil, nil
 	w.mu.Unlock()
 	longest, ops := 0, map[int32]struct{}{}
 	for _, r := range sent {
-		longest = max(longest, r.size)
+		if r.end != nil {
+			longest = max(longest, r.size)
+		}
 		ops[r.op] = struct{}{}
 	}
 	if isClosed(cause) {
@@ -256,8 +262,13 @@ func (w *wire) drop(cause error) {
 			w.session.unknown.cut(op)
 		}
 	}
+	lost := &unknownError{fmt.Errorf("the connection was lost before the answer: %w", cause)}
+	for _, r := range others {
+		w.report(r, 0, 0, lost)
+	}
 	for _, r := range sent {
-		r.answer(nil, &unknownError{fmt.Errorf("the connection was lost before the answer: %w", cause)})
+		w.report(r, 0, 0, lost)
+		r.answer(nil, lost)
 	}
 }
 
