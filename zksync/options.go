@@ -201,5 +201,5 @@ var Raw Codec = codec.Raw
 
 // WithName sets a name for people, such as the service's.
 func WithName(name string) CommonOption {
-	return session.ForBoth("WithName", func(s *session.Settings) { s.Name = name })
+	return session.ForBoth("WithName", func(s *session.Settings) { s.Name, s.Label = name, name })
 }

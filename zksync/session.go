@@ -47,6 +47,10 @@ func (s *Session) Changes(ctx context.Context) iter.Seq[State] {
 // Timeout is the session timeout that the servers granted.
 func (s *Session) Timeout() time.Duration { return s.made().Timeout() }
 
+// Expires is when the leases of the session end if no server answers any more. It is the zero time while
+// there is no ZooKeeper session.
+func (s *Session) Expires() time.Time { return s.made().Expires() }
+
 // ID is the id of the current ZooKeeper session, or 0.
 func (s *Session) ID() int64 { return s.made().ID() }
 

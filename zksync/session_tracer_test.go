@@ -99,7 +99,7 @@ func TestATracerIsToldEverythingOfARelease(t *testing.T) {
 		told := &releases{}
 		s := srv.Session(t, zksync.WithTracer(told))
 		for _, cut := range []func() func(){func() func() { return func() {} }, srv.Refuse} {
-			l, err := zksync.NewMutex(s, "/locks/a").LockContext(t.Context())
+			l, err := zksync.NewMutex(s, "/locks/a", zksync.WithName("orders")).LockContext(t.Context())
 			require.NoError(t, err)
 			time.Sleep(time.Millisecond)
 			heal := cut()

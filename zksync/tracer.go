@@ -3,9 +3,6 @@ package zksync
 import (
 	"context"
 	"time"
-
-	"github.com/go-menagerie/menagerie/internal/queue"
-	"github.com/go-menagerie/menagerie/internal/session"
 )
 
 // Tracer is called when a goroutine begins to acquire a lease, and when that ends. Its methods must be quick,
@@ -207,35 +204,4 @@ type AssignData struct {
 	Attempt int    // failed runs of the item so far, here or elsewhere
 	Err     error  // of a run that has failed
 	Token   Token
-}
-
-// tracing adapts t, and those optional parts that it implements.
-func tracing(t Tracer) *session.Trace {
-	if t == nil {
-		return nil
-	}
-	trace := &session.Trace{
-		Start: func(ctx context.Context, path string, kind queue.Kind) context.Context {
-			return t.AcquireStart(ctx, AcquireStartData{Path: path, Kind: Kind(kind)})
-		},
-		End: func(ctx context.Context, path string, kind queue.Kind, err error, g session.Granted, waited time.Duration) {
-			t.AcquireEnd(ctx, AcquireEndData{Path: path, Kind: Kind(kind), Err: err, Token: Token(g.Token), Waited: waited, Epoch: g.Epoch})
-		},
-	}
-	if t, ok := t.(ReleaseTracer); ok {
-		trace.Release = func(ctx context.Context, path string, kind queue.Kind, g session.Granted, held time.Duration) {
-			t.Release(ctx, ReleaseData{Path: path, Kind: Kind(kind), Token: Token(g.Token), Held: held, Epoch: g.Epoch})
-		}
-	}
-	if t, ok := t.(LossTracer); ok {
-		trace.Lost = func(ctx context.Context, path string, kind queue.Kind, g session.Granted, held time.Duration, err error) {
-			t.Lost(ctx, LossData{Path: path, Kind: Kind(kind), Token: Token(g.Token), Held: held, Err: err, Epoch: g.Epoch})
-		}
-	}
-	if t, ok := t.(StateTracer); ok {
-		trace.State = func(from, to session.State, session int64, epoch uint64) {
-			t.StateChange(StateChangeData{From: State(from), To: State(to), Session: session, Epoch: epoch})
-		}
-	}
-	return trace
 }

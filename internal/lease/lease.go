@@ -3,7 +3,6 @@ package lease
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -296,62 +295,6 @@ func (l *Lease) explained(err error) error {
 		return fmt.Errorf("%w: %s", err, why)
 	}
 	return err
-}
-
-// traceEnd tells the tracer, and the log after a loss, that the lease has ended.
-func (l *Lease) traceEnd(err error) {
-	s := l.access.Session
-	t := s.Trace()
-	if err == errs.ErrReleased && (t == nil || t.Release == nil) {
-		return
-	}
-	held := time.Since(l.since)
-	kind, g := l.ticket.Entry.Kind, l.granted()
-	if err == errs.ErrReleased { // in the goroutine that released
-		t.Release(l.UnwatchedContext(), l.access.Path, kind, g, held)
-		return
-	}
-	// A loss may end many leases, and each holder must be told in time, even
-	// if a logger or tracer is slow. So these are called in a goroutine.
-	s.Spawn(func() {
-		why := err // err itself must not change, or each Unlock would allocate it
-		if why == errs.ErrLost {
-			why = l.ErrExplained(node.Grace)
-		}
-		args := []any{"path", l.access.Path, "token", l.token.String(), "held", held}
-		if cause := l.ticket.Epoch.Cause(); cause != nil { // the session is lost, and not only the node
-			args = append(args, "cause", cause)
-		} else if l.ticket.WhyRemoved() != nil {
-			args = append(args, "reason", strings.TrimPrefix(why.Error(), errs.ErrLost.Error()+": "))
-		}
-		s.Logger().Warn("lease lost", args...)
-		if t != nil && t.Lost != nil {
-			t.Lost(l.UnwatchedContext(), l.access.Path, kind, g, held, why)
-		}
-	})
-}
-
-func (l *Lease) granted() session.Granted {
-	return session.Granted{Token: l.token, Epoch: uint64(l.ticket.Epoch.Number())}
-}
-
-// Trace tells the tracer, if there is one, that a lease is being acquired. The caller does that with the context traced, gives
-// the result to end, which tells the tracer, and returns what end returns.
-func Trace(ctx context.Context, at *session.Access, kind queue.Kind) (traced context.Context, end func(*Lease, error) (*Lease, error)) {
-	t := at.Session.Trace()
-	if t == nil {
-		return ctx, func(l *Lease, err error) (*Lease, error) { return l, err }
-	}
-	began := time.Now()
-	inner := t.Start(ctx, at.Path, kind)
-	return inner, func(l *Lease, err error) (*Lease, error) {
-		var g session.Granted
-		if err == nil {
-			g = l.granted()
-		}
-		t.End(inner, at.Path, kind, err, g, time.Since(began))
-		return l, err
-	}
 }
 
 // Scope runs f under the lease, and then unlocks it.

@@ -121,6 +121,9 @@ func (s *Session) config() zkconn.Config {
 		Chroot: s.chroot, ExistingChroot: s.settings.Existing, ForwardOnly: s.settings.Forward,
 		Dial: s.settings.Dial, LeaseFraction: s.settings.Fraction, Logger: s.logger,
 	}
+	if t := s.Trace(); t != nil {
+		c.OnRequest = t.Request
+	}
 	if s.settings.secured() {
 		c.Secure = s.secure
 	}
@@ -180,6 +183,14 @@ func (s *Session) Timeout() time.Duration {
 		return e.Timeout()
 	}
 	return 0
+}
+
+// Expires is zksync.Session.Expires.
+func (s *Session) Expires() time.Time {
+	if e := s.client.Current(); e != nil {
+		return e.Expires()
+	}
+	return time.Time{}
 }
 
 // ID is zksync.Session.ID.

@@ -44,6 +44,7 @@ type Settings struct {
 	// Of both.
 	ACL       []zk.ACL
 	Name      string
+	Label     string     // the Name that the object itself was given
 	Deadlocks *Deadlocks // of WithDeadlockDetection; nil without
 	Under     string     // what every entry says that its owner held; "" for nothing: see node.FormatUnder
 

@@ -32,13 +32,19 @@ func (s State) String() string {
 	return "State(" + strconv.Itoa(int(s)) + ")"
 }
 
-// trace tells the tracer of state changes, if it wants to be told of them.
+// trace tells the tracer that the session was opened, and then of state changes, if it wants to be told of them.
 func (s *Session) trace() {
 	t := s.settings.Trace
-	if t == nil || t.State == nil {
+	if t == nil {
 		return
 	}
-	sub := s.client.Subscribe()
+	sub := s.client.Subscribe() // no change during Opened is missed
+	if t.Opened != nil {
+		t.Opened(s)
+	}
+	if t.State == nil {
+		return
+	}
 	s.work.Go(func() {
 		for from := publicState(sub.From); from != Closed; {
 			next, err := sub.Next(context.Background()) // ends with Closed
@@ -46,7 +52,7 @@ func (s *Session) trace() {
 				return
 			}
 			to := publicState(next.To)
-			t.State(from, to, next.Session, uint64(next.Epoch))
+			t.State(Change{from, to, next.Session, uint64(next.Epoch)})
 			from = to
 		}
 	})
