@@ -151,7 +151,7 @@ const (
 // StateChangeData describes a change of a Session's state.
 type StateChangeData struct {
 	_       struct{}
-	From    State // 0 for the first change
+	From    State
 	To      State
 	Session int64 // the lost one when To is Lost; 0 for none
 	Epoch   uint64

@@ -2,7 +2,6 @@ package zkconn
 
 import (
 	"errors"
-	"strconv"
 	"time"
 )
 
@@ -15,9 +14,9 @@ type Exchange struct {
 	Sent, Received int           // bytes, all of a frame; Received is 0 without an answer
 }
 
-// opNames are the names of the operations in an Exchange.
+// opNames are the names of the operations in an Exchange. Variants of an operation have one name.
 var opNames = map[int32]string{
-	opCreate: "create", opCreate2: "create", opCreateContainer: "create_container", opCreateTTL: "create_ttl",
+	opCreate: "create", opCreate2: "create", opCreateContainer: "create", opCreateTTL: "create",
 	opDelete: "delete", opExists: "exists", opGetData: "get_data", opSetData: "set_data", opGetACL: "get_acl", opSetACL: "set_acl",
 	opGetChildren: "get_children", opGetChildren2: "get_children", opSync: "sync", opPing: "ping", opCheck: "check", opMulti: "multi",
 	opReconfig: "reconfig", opRemoveWatches: "remove_watches", opSetWatches: "set_watches", opAddWatch: "add_watch",
@@ -28,7 +27,7 @@ func opName(op int32) string {
 	if name, ok := opNames[op]; ok {
 		return name
 	}
-	return "op_" + strconv.Itoa(int(op))
+	return "other"
 }
 
 // answered reports a request that was answered. body is what follows the header of the answer, received all its bytes.
