@@ -70,12 +70,13 @@ func New(s *zksync.Session, path string, self Candidate, opts ...zksync.Option) 
 	}
 	g := share.NewUnshared(at, "", queue.KindLock)
 	g.Queue().Type, g.Queue().Refuse = layout.Election, latches.Refuse
-	g.Queue().Data = func(under string) []byte {
+	g.Queue().Data = func(s queue.Said) []byte {
 		if e.bare {
 			return []byte(e.self.ID)
 		}
 		c := e.content(e.data())
-		c.Under = at.Under(under)
+		said := at.Said(s)
+		c.Under, c.Trace = said.Under, said.Trace
 		return c.Encode()
 	}
 	g.Queue().Open = true // see SetData

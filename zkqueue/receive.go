@@ -28,7 +28,10 @@ type Delivery[T any] struct {
 // process dies, or its session ends, the element comes again. After an error it holds no element.
 func (q *Queue[T]) Receive(ctx context.Context) (*Delivery[T], error) {
 	d := &Delivery[T]{q: q.made()}
-	ctx, end := lease.Trace(ctx, q.at, queue.KindLock)
+	tr := lease.Trace(ctx, q.at, queue.KindLock, func() int { return -1 })
+	if tr != nil {
+		ctx = tr.Context
+	}
 	var l *lease.Lease
 	err := q.raw.Run(ctx, "receive", func(c *elements.Call) error {
 		err := q.next(c, func(el elements.Content) error { return d.claimOf(c, el) })
@@ -40,7 +43,7 @@ func (q *Queue[T]) Receive(ctx context.Context) (*Delivery[T], error) {
 		}
 		return err
 	}, session.Joined)
-	if l, err = end(l, err); err != nil {
+	if l, err = tr.End(l, err); err != nil {
 		return nil, err
 	}
 	d.hold(l)

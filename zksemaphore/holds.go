@@ -153,8 +153,8 @@ func (w *Weighted) shrink(l *lease.Lease, n int64) (_ *lease.Lease, ok bool, err
 	ctx, cancel := w.at.Bounded(context.Background())
 	defer cancel()
 	old.SetReplacing(true)
-	data := w.at.Content(node.Content{Token: l.Token(), Under: w.at.Under(old.Under)})
-	data.Since = l.Since()
+	data := w.at.Content(w.at.Said(old.Said))
+	data.Token, data.Since = l.Token(), l.Since()
 	sent, err := old.ReplaceBy(ctx, p, data.Encode())
 	at, refused := p.Epoch.Connection(), false
 	if err != nil && ctx.Err() == nil && !errors.Is(err, node.ErrGone) && !errors.Is(err, zkconn.ErrOver) {

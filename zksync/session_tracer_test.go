@@ -17,20 +17,23 @@ import (
 )
 
 // diary is a tracer that writes down what it is told.
-type diary struct {
+type diary struct{ notes }
+
+// notes are lines of text.
+type notes struct {
 	mu    sync.Mutex
 	lines []string
 }
 
 type traced struct{}
 
-func (d *diary) write(format string, args ...any) {
+func (d *notes) write(format string, args ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lines = append(d.lines, fmt.Sprintf(format, args...))
 }
 
-func (d *diary) take() []string {
+func (d *notes) take() []string {
 	synctest.Wait()
 	d.mu.Lock()
 	defer d.mu.Unlock()

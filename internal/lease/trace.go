@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
@@ -12,24 +13,169 @@ import (
 	"github.com/go-menagerie/menagerie/internal/session"
 )
 
-// Trace tells the tracer, if there is one, that a lease is being acquired. The caller does that with the context traced, gives
-// the result to end, which tells the tracer, and returns what end returns.
-func Trace(ctx context.Context, at *session.Access, kind queue.Kind) (traced context.Context, end func(*Lease, error) (*Lease, error)) {
+// Tracing is an acquisition of which a tracer is told. It is the context that Start of the tracer has returned; a lease keeps
+// that one, and not the Tracing. A nil Tracing is one without a tracer: its methods do nothing.
+type Tracing struct {
+	context.Context
+	Said queue.Waiter // for an acquisition whose caller queues alone, and without deadlock detection
+
+	t     *session.Trace
+	at    *session.Access
+	kind  queue.Kind
+	began time.Time
+
+	// What is known at the end.
+	position   int // entries ahead of the newest entry when that queued; -1 if unknown
+	ahead      node.Owner
+	aheadTrace string
+	passed     bool   // granted without a request: the place was this process's already
+	from       *Lease // by this hold of the process, if it was a hand-over
+
+	mu      sync.Mutex
+	news    []place // that the tracer is yet to be told, in order
+	last    place   // the newest that was put there
+	telling bool    // a goroutine tells them
+	ended   bool
+}
+
+// place is where a waiter stands since a time after the beginning of its wait.
+type place struct {
+	queue.Place
+	waited time.Duration
+}
+
+// Trace tells the tracer, if there is one, that a lease is being acquired. ahead is how many entries are ahead, as far as that is known
+// without a request; -1 if it is not. End must be called with the result.
+func Trace(ctx context.Context, at *session.Access, kind queue.Kind, ahead func() int) *Tracing {
 	t := at.Session.Trace()
 	if t == nil {
-		return ctx, func(l *Lease, err error) (*Lease, error) { return l, err }
+		return nil
 	}
-	began := time.Now()
-	d := session.Traced{Path: at.Path, Name: at.Settings.Label, Kind: kind, Position: -1}
-	inner := t.Start(ctx, d)
-	return inner, func(l *Lease, err error) (*Lease, error) {
-		if err == nil {
-			d.Node, d.Token, d.Epoch = l.Node(), l.token, uint64(l.ticket.Epoch.Number())
-		}
-		d.Err, d.Span = err, time.Since(began)
-		t.End(inner, d)
+	r := &Tracing{t: t, at: at, kind: kind, began: time.Now(), position: -1}
+	r.Context = t.Start(ctx, r.data(ahead(), 0))
+	return r
+}
+
+func (r *Tracing) data(position int, waited time.Duration) session.Traced {
+	return session.Traced{Path: r.at.Path, Name: r.at.Settings.Label, Kind: r.kind, Position: position, Span: waited}
+}
+
+// Speaks has w say what the tracer wants to say in an entry.
+func (r *Tracing) Speaks(w *queue.Waiter) {
+	if r != nil && r.t.Propagate != nil {
+		w.Trace = func() string { return r.t.Propagate(r.Context) }
+	}
+}
+
+// Waits reports whether the tracer wants to know the places of waiters.
+func (r *Tracing) Waits() bool { return r != nil && r.t.Wait != nil }
+
+// Place notes where the waiter stands now. The tracer is told of it in a goroutine of its own: the caller may hold a lock, and a slow
+// tracer must not delay a grant. So it is not told any more once the wait has ended.
+func (r *Tracing) Place(p queue.Place) {
+	if !r.Waits() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last.Place == p {
+		return
+	}
+	r.last = place{p, time.Since(r.began)}
+	r.news = append(r.news, r.last)
+	r.telling = r.telling || r.at.Spawn(r.tell)
+}
+
+// tell tells the tracer of places until there are none.
+func (r *Tracing) tell() {
+	for p, ok := r.next(); ok; p, ok = r.next() {
+		d := r.data(p.Ahead, p.waited)
+		d.Node, d.Epoch = p.Node, uint64(p.Epoch)
+		r.t.Wait(r.Context, d)
+	}
+}
+
+func (r *Tracing) next() (p place, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.telling = len(r.news) > 0 && !r.ended; !r.telling {
+		return place{}, false
+	}
+	p, r.news = r.news[0], r.news[1:]
+	return p, true
+}
+
+// end keeps the tracer from being told of places.
+func (r *Tracing) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+}
+
+// Passed notes that the place in the queue was this process's already, and that it came from the hold l, which has ended; nil if
+// nobody held, or others hold, too.
+func (r *Tracing) Passed(l *Lease) {
+	if r != nil {
+		r.passed, r.from = true, l
+	}
+}
+
+// Stood notes, before the end of a wait that fails, what w knows.
+func (r *Tracing) Stood(w *queue.Waiter) {
+	if r == nil {
+		return
+	}
+	r.position = w.Queued()
+	if head, known := w.Head(); known {
+		r.ahead, r.aheadTrace = head.Owner, head.Trace
+	}
+}
+
+// StoodBehind is Stood for a wait for a hold of this process.
+func (r *Tracing) StoodBehind(l *Lease) {
+	if r != nil {
+		r.position, r.ahead, r.aheadTrace = 0, r.own(), r.traceOf(l)
+	}
+}
+
+// End tells the tracer the result of the acquisition, and returns it.
+func (r *Tracing) End(l *Lease, err error) (*Lease, error) {
+	if r == nil {
 		return l, err
 	}
+	r.end()
+	waited := time.Since(r.began)
+	switch {
+	case err != nil:
+	case r.passed:
+		r.position = 0
+		if r.from != nil {
+			r.ahead, r.aheadTrace = r.own(), r.traceOf(r.from)
+		}
+	default:
+		r.position = l.ticket.Queued()
+		if before := l.ticket.Before; before != nil {
+			r.ahead, r.aheadTrace = before.Owner, before.Trace
+		}
+	}
+	d := r.data(r.position, waited)
+	d.Ahead, d.AheadTrace, d.Err = r.ahead, r.aheadTrace, err
+	if err == nil {
+		d.Node, d.Token, d.Epoch = l.Node(), l.token, uint64(l.ticket.Epoch.Number())
+	}
+	r.t.End(r.Context, d)
+	return l, err
+}
+
+// own is the owner of this process's entries.
+func (r *Tracing) own() node.Owner { return r.at.Content(node.Content{}).Owner }
+
+// traceOf is the traceparent of the acquisition of l.
+func (r *Tracing) traceOf(l *Lease) string {
+	if r.t.Propagate == nil {
+		return ""
+	}
+	return r.t.Propagate(l.asked)
 }
 
 // traceEnd tells the tracer, and the log after a loss, that the lease has ended.

@@ -74,6 +74,7 @@ type Content struct {
 	Since time.Time // when the node was made, by the owner's clock; zero if that is not known
 	Token Token     // of a lease that the node took over; else zero
 	Under string    // of an entry of a queue: see [FormatUnder]; "" if it is not known what its owner held when it queued
+	Trace string    // of an entry of a queue: a W3C traceparent, of the acquisition for which it was made; "" if there is none
 	ID    string    // of a candidate in an election: its name for itself
 	Data  []byte    // of a candidate: what it says of itself
 
@@ -89,6 +90,7 @@ type written struct {
 	Since string `json:"since"`
 	Token string `json:"token,omitempty"`
 	Under string `json:"under,omitempty"`
+	Trace string `json:"trace,omitempty"`
 	ID    string `json:"id,omitempty"`
 	Data  []byte `json:"data,omitempty"`
 
@@ -104,6 +106,7 @@ func (c Content) Encode() []byte {
 		Name:  printable(c.Name, maxOwnerName),
 		Since: c.Since.UTC().Format(time.RFC3339Nano),
 		Under: c.Under,
+		Trace: traceparent(c.Trace),
 		ID:    c.ID,
 		Data:  c.Data,
 
@@ -125,7 +128,7 @@ func (c Content) Encode() []byte {
 // not ours (Curator writes an address, kazoo an identifier) becomes the name.
 func Decode(data []byte) Content {
 	text := Owner{Name: printable(string(data[:min(len(data), maxOwnerData)]), maxOwnerName)}
-	var fields struct{ Host, PID, Name, Since, Token, Under, ID, Data, Removed, Reason json.RawMessage }
+	var fields struct{ Host, PID, Name, Since, Token, Under, Trace, ID, Data, Removed, Reason json.RawMessage }
 	if json.Unmarshal(data, &fields) != nil {
 		return Content{Owner: text}
 	}
@@ -136,6 +139,8 @@ func Decode(data []byte) Content {
 	if _, known := ParseUnder(c.Under); !known {
 		c.Under = ""
 	}
+	readField(fields.Trace, &c.Trace)
+	c.Trace = traceparent(c.Trace)
 	readField(fields.ID, &c.ID)
 	readField(fields.Data, &c.Data)
 	if len(data) > maxOwnerData && c.ID == "" {

@@ -22,6 +22,9 @@ type contest struct {
 	long  bool   // no event came for a while: see longPart
 	scout string // the name of an entry; "" before the wait is long, or if there is none
 	sight *sight // nil if nobody asks for it
+	w     *Waiter
+	last  string // the name of the first of the newest blockers
+	read  reading
 }
 
 func newContest(t *Ticket) *contest {
@@ -40,8 +43,11 @@ type view struct {
 // run waits until the ticket is granted (nil), its own node is gone (node.ErrGone),
 // ctx ends, or the epoch is over. When it returns, all its watches have been stopped.
 func (c *contest) run(ctx context.Context) error {
+	if c.w = waiterOf(ctx); c.w != nil || c.q.Says {
+		c.sight = &c.t.sight
+		c.sight.epoch, c.sight.dir = c.epoch, c.q.Dir
+	}
 	if c.q.Says {
-		c.sight = &sight{epoch: c.epoch, dir: c.q.Dir}
 		errs.Waits(ctx, c.sight.standing)
 	}
 	var pace node.Pace
@@ -52,8 +58,11 @@ func (c *contest) run(ctx context.Context) error {
 		v, err := c.round(ctx, known)
 		c.ev.stop()
 		if !errors.Is(err, errList) { // nil: it is granted; or an error that another round would not change
-			if c.sight != nil && ctx.Err() != nil && c.epoch.Linked() {
+			if c.q.Says && ctx.Err() != nil && c.epoch.Linked() {
 				c.sight.ask() // before the request that removes the entry, so it is answered before
+			}
+			if err == nil {
+				c.t.Before = c.read.of(c.last)
 			}
 			return err
 		}
@@ -103,6 +112,7 @@ func (c *contest) round(ctx context.Context, v view) (view, error) {
 		// No departure between the listing and this request is missed: the server
 		// reports a node that is gone already as soon as it is asked to watch it.
 		c.watch(v)
+		c.learn(v.blockers)
 		quiet := c.epoch.Timeout()
 		if !c.long {
 			quiet /= longPart
@@ -144,15 +154,21 @@ func (c *contest) look(ctx context.Context) (view, error) {
 			v.guess = g
 		} else if c.sight != nil {
 			c.sight.listed(v.ahead)
+			c.tell()
 		}
 		return v, nil
 	}
 	ahead, blockers, err := c.list(ctx)
-	if err != nil || len(blockers) == 0 {
+	if err != nil {
 		return view{}, err
+	}
+	if len(blockers) == 0 {
+		c.t.sight.queued(len(ahead))
+		return view{}, nil
 	}
 	if c.sight != nil {
 		c.sight.listed(ahead)
+		c.tell()
 	}
 	return c.near(ahead), nil
 }
@@ -297,6 +313,7 @@ func (c *contest) without(v view, departed []string) (view, error) {
 	}
 	if c.sight != nil {
 		c.sight.departed(left, !v.more && (c.t.Entry.exclusive() || c.counts()))
+		c.tell()
 	}
 	return now, nil // watch sets a watch on the new blockers, which also tells whether they exist
 }

@@ -18,8 +18,8 @@ func (q *Queue) enter(ctx context.Context, e *zkconn.Epoch, old *Ticket) (*Ticke
 		old.Asked.drop(e.Linked()) // before the entry, which then may be alone
 	}
 	create, data, w := node.Make, q.plain, waiterOf(ctx)
-	if w != nil {
-		data = func() []byte { return q.Data(w.Under) }
+	if w.speaks() {
+		data = func() []byte { return q.Data(w.say()) }
 	}
 	if q.Config != nil {
 		create = q.makeAgreed
@@ -86,15 +86,17 @@ func (q *Queue) entered(n *node.Node, w *Waiter) (*Ticket, error) {
 	self.Czxid = n.Czxid
 	t := newTicket(q, n.Epoch, self, n.Path)
 	t.delayed.entered = time.Now()
-	if w != nil {
-		t.Under = w.Under
-		w.entered.Store(&self.Name)
-	}
 	// An entry that is the only child of the directory is granted whatever can be granted at all: nobody
 	// is ahead of it, and nobody can get ahead of it any more. All others must learn who is ahead.
 	if n.Dir != nil {
 		q.Crowds.note(q.Dir, n.Dir.NumChildren)
-		t.sole = n.Dir.NumChildren == 1
+		if t.sole = n.Dir.NumChildren == 1; t.sole {
+			t.sight.queued(0)
+		}
+	}
+	if w != nil {
+		t.Said = w.said
+		w.newest.Store(t)
 	}
 	t.inDoubt = !t.sole || len(q.blockers(nil, self)) > 0
 	return t, nil

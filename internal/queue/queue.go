@@ -27,7 +27,7 @@ type Queue struct {
 	Weight int64                      // how many permits they ask for; 1 for the other kinds
 	Policy Policy                     // by which they are granted; nil for that of their kind, see [PolicyFor]
 	ACL    []zk.ACL                   // of the entries and of the directory
-	Data   func(under string) []byte  // of an entry; called for each entry that is made, with the Under of its [Waiter], or ""
+	Data   func(Said) []byte          // of an entry; called for each entry that is made, with what its [Waiter] says
 	Type   string                     // the name in package layout of the object whose path Dir is; "" if it is not the path of one
 	Looks  *node.Looks                // what the session knows of such paths; with a Type
 	Crowds *Crowds                    // what other queues of the session know; nil for none
@@ -55,9 +55,9 @@ func New(q Queue) *Queue {
 		q.Logger = slog.New(slog.DiscardHandler)
 	}
 	if q.Data == nil {
-		q.Data = func(string) []byte { return nil }
+		q.Data = func(Said) []byte { return nil }
 	}
-	q.plain = func() []byte { return q.Data("") }
+	q.plain = func() []byte { return q.Data(Said{}) }
 	q.readOnlyDir = new(atomic.Bool)
 	if q.Crowds == nil {
 		q.Crowds = new(Crowds)

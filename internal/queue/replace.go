@@ -22,7 +22,7 @@ func (q *Queue) Successor(old *Ticket) *Ticket {
 	self.Kind, self.Weight, self.UUID = q.Kind, q.Weight, node.NewUUID()
 	self.Name = entryPrefix(q.Kind, self.UUID, q.Weight) + formatSequence(old.Entry.Seq)
 	t := newTicket(q, old.Epoch, self, q.Dir+"/"+self.Name)
-	t.Under, t.undepend = old.Under, t.Epoch.Inherit()
+	t.Said, t.undepend = old.Said, t.Epoch.Inherit()
 	return t
 }
 

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"strings"
 	"sync"
 	"time"
@@ -10,13 +11,14 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// sight is what a waiter knows of its place in the line, for the error of a wait that ends. All but one read of the node at the head
-// comes from what the waiter has asked anyway.
+// sight is what a waiter knows of its place in the line, for the error of a wait that ends, and for tracers. All but one read of the
+// node at the head comes from what the waiter has asked anyway.
 type sight struct {
 	epoch *zkconn.Epoch
 	dir   string
 
 	mu      sync.Mutex
+	behind  int    // one more than how many entries were ahead when that was first known; 0 if it was not
 	known   bool   // else the waiter has guessed who is ahead
 	ahead   int    // entries, at the newest listing or since
 	holders int    // how many of them hold
@@ -34,7 +36,36 @@ func (s *sight) listed(ahead []Entry) {
 		return
 	}
 	s.ahead, s.holders, s.fewer = len(ahead), holding(ahead), false
+	s.behind = cmp.Or(s.behind, s.ahead+1)
 	s.head = strings.Clone(ahead[0].Name) // a part of the listing's text, which must not be kept
+}
+
+// queued notes that n entries are ahead, none of which is in the way.
+func (s *sight) queued(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.behind = cmp.Or(s.behind, n+1)
+}
+
+// place is how many entries are ahead; false if that is not known now.
+func (s *sight) place() (ahead int, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ahead, s.known && !s.fewer
+}
+
+// read is what the node at the head says; false if that was not asked, or is not answered.
+func (s *sight) read() (c node.Content, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asked == nil || !s.asked.Answered() {
+		return c, false
+	}
+	got, err := s.asked.Result()
+	if err != nil {
+		return c, false
+	}
+	return node.Decode(got.Data), true
 }
 
 // departed notes that some have left. all says that left are all who are ahead now.

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,7 +18,9 @@ type Ticket struct {
 	Entry Entry // with its czxid, the fencing token
 	Node  string
 	Asked Revocation // to give the lock up
-	Under string     // what the entry says that its owner held: see [Waiter]
+	Said  Said       // what the entry says of its owner
+	// Before is the data of the last entry that was in the way. It is nil unless the [Waiter] has a Trace, and it was read in time.
+	Before *node.Content
 
 	// Named says that another entry may say that its owner holds this one. So the node must not be handed over to another owner.
 	Named atomic.Bool
@@ -44,6 +47,7 @@ type Ticket struct {
 
 	delayed delayed // its mark, with a Delay
 	own     ownNode
+	sight   sight
 
 	mu      sync.Mutex // guards what follows, but for reads of state
 	state   atomic.Uint32
@@ -299,4 +303,9 @@ func (t *Ticket) SetReplacing(yes bool) {
 }
 
 // ShownNode is the path of the node as the session's user knows it.
-func (t *Ticket) ShownNode() string { return t.queue.Shown + "/" + t.Entry.Name }
+func (t *Ticket) ShownNode() string {
+	if hidden, ok := strings.CutSuffix(t.queue.Dir, t.queue.Shown); ok {
+		return strings.TrimPrefix(t.Node, hidden) // it costs no memory
+	}
+	return t.queue.Shown + "/" + t.Entry.Name
+}

@@ -49,9 +49,13 @@ func (q *Queue) tryIn(ctx context.Context, e *zkconn.Epoch) (*Ticket, error) {
 	if !t.inDoubt {
 		return t, nil
 	}
-	_, blockers, err = newContest(t).list(ctx)
-	if err == nil && len(blockers) > 0 {
+	ahead, blockers, err := newContest(t).list(ctx)
+	switch {
+	case err != nil:
+	case len(blockers) > 0:
 		err = errs.ErrNotAcquired // somebody was quicker
+	default:
+		t.sight.queued(len(ahead))
 	}
 	return t, err
 }

@@ -110,7 +110,7 @@ func (a *Access) Queue(sub string, kind queue.Kind) *queue.Queue {
 		Client: a.client, Logger: a.logger,
 		Dir: a.Full(a.Path) + sub, Shown: a.Path + sub,
 		Kind: kind, ACL: a.Settings.ACL,
-		Data: a.underData, Crowds: &a.crowds, Delay: a.Settings.Delay, Begins: a.lookIfOpen,
+		Data: a.entryData, Crowds: &a.crowds, Delay: a.Settings.Delay, Begins: a.lookIfOpen,
 	}
 	if sub == "" {
 		q.Type, q.Looks = queue.TypeOf(kind), &a.looks
@@ -143,9 +143,12 @@ func (a *Access) ACL() []zk.ACL { return a.Settings.ACL }
 // Under is what an entry says that its owner held: said, or what the session says for all its entries.
 func (a *Access) Under(said string) string { return cmp.Or(said, a.Settings.Under) }
 
-func (a *Access) underData(said string) []byte {
-	return a.Content(node.Content{Under: a.Under(said)}).Encode()
+// Said is the content of a node for an entry that says this.
+func (a *Access) Said(s queue.Said) node.Content {
+	return node.Content{Under: a.Under(s.Under), Trace: s.Trace}
 }
+
+func (a *Access) entryData(s queue.Said) []byte { return a.Content(a.Said(s)).Encode() }
 
 // Owner is the data of a node that tells only its owner.
 func (a *Access) Owner() []byte { return a.Content(node.Content{}).Encode() }

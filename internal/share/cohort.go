@@ -48,6 +48,8 @@ type grant struct {
 	// watched says that a child watch was set, which tells of others in the queue; contended says that it has told.
 	// Both outlive a single time of lingering, so that locking and unlocking in turn costs no request at all.
 	watched, contended bool
+
+	placed bool // those who wait were told that this process holds the place
 }
 
 // NewCohort makes the object of a lock of this kind.
@@ -103,7 +105,17 @@ func (c *Cohort) Finish(err error) bool {
 // ends, the session is closed, or another attempt would not help. side.acquire has what all ways to lock share; await is the
 // cohort's own part of it.
 func (c *Cohort) Acquire(ctx context.Context, dropIn bool) (*lease.Lease, error) {
-	return c.side.acquire(ctx, dropIn, c.await)
+	return c.side.acquire(ctx, dropIn, c.ahead, c.await)
+}
+
+// ahead is how many entries are ahead of one who comes now, as far as that is known; -1 if it is not.
+func (c *Cohort) ahead() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state == held || c.state == lingering {
+		return 0
+	}
+	return c.acquisition.ahead()
 }
 
 // await takes a ticket that lingers. Otherwise it waits until it is granted or fails. In the states acquiring, held,
@@ -113,6 +125,7 @@ func (c *Cohort) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 	c.mu.Lock()
 	if c.relock(l) {
 		c.mu.Unlock()
+		tracingOf(ctx).Passed(nil)
 		return l, nil
 	}
 	if c.side.at.Session.Closing() { // Finish may have failed those who wait already
@@ -121,6 +134,7 @@ func (c *Cohort) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 	}
 	w := newWaiter(ctx, l)
 	c.waiters.add(w)
+	c.place(w)
 	if w.guard != nil {
 		w.guard.stand(func() (string, bool) { return c.stands(w) })
 	}
@@ -139,6 +153,31 @@ func (c *Cohort) await(ctx context.Context, dropIn bool) (*lease.Lease, error) {
 		c.mu.Unlock()
 	}
 	return w.wait(c.withdraw)
+}
+
+// place notes for the tracer where w stands, which waits from now on. mu is held.
+func (c *Cohort) place(w *waiter) {
+	switch {
+	case !w.tr.Waits():
+	case c.state == held:
+		w.tr.Place(c.grant.place())
+	default:
+		c.acquisition.place(w)
+	}
+}
+
+// placed implements placer.
+func (c *Cohort) placed(a *acquisition, p queue.Place) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.acquisition == a {
+		c.waiters.placed(p)
+	}
+}
+
+// place is that of goroutines of this process that wait for a hand-over.
+func (g *grant) place() queue.Place {
+	return queue.Place{Node: g.ticket.ShownNode(), Epoch: g.ticket.Epoch.Number()}
 }
 
 // withdraw takes a waiter off the list. If it was the last one, the acquisition is cancelled; also if its entry says what the waiter
@@ -194,7 +233,7 @@ func (c *Cohort) advance(old *queue.Ticket) {
 // begin makes an acquisition and the state acquiring. run carries the acquisition out: it is one call of
 // queue.Queue.ObtainFrom, and ends in acquisitionEnded. mu is held.
 func (c *Cohort) begin(old *queue.Ticket) (run func()) {
-	a, run := c.side.newAcquisition(c.waiters.first(), old, c.ticketLost, func(a *acquisition, p *queue.Ticket, err error) *queue.Ticket {
+	a, run := c.side.newAcquisition(c.waiters.first(), old, c.ticketLost, c, func(a *acquisition, p *queue.Ticket, err error) *queue.Ticket {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.acquisition != a {
@@ -229,8 +268,12 @@ func (c *Cohort) grantFirst(g *grant, now time.Time) {
 		c.advance(nil)
 		return
 	}
+	before := c.hold // nil, unless g is handed over
 	for w := c.waiters.next(); w != nil; w = c.waiters.next() {
 		if c.grantTo(w.lease, g, now) {
+			if g.passes > 0 {
+				w.tr.Passed(before)
+			}
 			w.granted()
 			return
 		}
@@ -245,6 +288,10 @@ func (c *Cohort) grantTo(l *lease.Lease, g *grant, now time.Time) bool {
 	granted := c.side.give(l, g.ticket, g.passes, now)
 	if granted {
 		c.become(held, nil, g, l)
+		if first := c.waiters.first(); first != nil && first.tr.Waits() && !g.placed {
+			c.waiters.placed(g.place())
+			g.placed = true // those who come from now on are told when they come
+		}
 	}
 	return granted
 }

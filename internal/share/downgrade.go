@@ -38,7 +38,9 @@ func (r *Readers) Downgrade(ctx context.Context, l *lease.Lease) (*lease.Lease, 
 		return r.takeOver(ctx, l, p, token)
 	}
 	read := r.q.Successor(p)
-	data := r.at.Content(node.Content{Token: token, Under: r.at.Under(p.Under)}).Encode()
+	said := r.at.Said(p.Said)
+	said.Token = token
+	data := r.at.Content(said).Encode()
 	// The call also ends with the lease, so that a loss ends it.
 	bounded, end := l.Bind(ctx)
 	defer end()

@@ -19,6 +19,7 @@ import (
 // guard looks for a cycle through the wait from time to time, and ends the wait if there is one.
 type guard struct {
 	context.Context                 // of the acquisition
+	tr              *lease.Tracing  // nil without a tracer
 	asked           context.Context // that of the caller
 	s               *side
 	said            queue.Waiter
@@ -38,6 +39,22 @@ type guard struct {
 // firstLook is how long a wait lasts before it is looked at. Each pause after that is twice as long, up to lastPause.
 const firstLook, lastPause = time.Second, 30 * time.Second
 
+// traced is ctx for an acquisition by the calling goroutine, of which the tracer is told; ctx itself without a tracer.
+func (s *side) traced(ctx context.Context, ahead func() int) (context.Context, *lease.Tracing) {
+	tr := lease.Trace(asked(ctx), s.at, s.q.Kind, ahead)
+	if tr == nil {
+		return ctx, nil
+	}
+	if g, ok := ctx.(*guard); ok { // it does not look: see monitor
+		g.Context, g.asked, g.tr = tr, tr.Context, tr
+		return g, tr
+	}
+	return tr, tr
+}
+
+// unknown is how many entries are ahead of a caller that queues by itself, before it has asked.
+func unknown() int { return -1 }
+
 // guarded is ctx for an acquisition by the calling goroutine; ctx itself and nil without deadlock detection, or if the caller has
 // such a context already.
 func (s *side) guarded(ctx context.Context) (context.Context, *guard) {
@@ -47,21 +64,48 @@ func (s *side) guarded(ctx context.Context) (context.Context, *guard) {
 	if s.at.Settings.Deadlocks == nil || s.at.Misuse() != nil {
 		return ctx, nil
 	}
-	g := &guard{asked: ctx, s: s, held: lease.Held(ctx, s.at.Session, s.at.Path), began: time.Now(), pause: firstLook}
+	g := &guard{
+		Context: ctx, tr: tracingOf(ctx), asked: asked(ctx),
+		s: s, held: lease.Held(ctx, s.at.Session, s.at.Path), began: time.Now(), pause: firstLook,
+	}
 	g.said.Under = s.at.Under("")
 	if len(g.held) > 0 || g.said.Under == "" {
 		g.said.Under = node.FormatUnder(tokens(g.held))
 	}
-	g.Context = g.said.In(ctx)
 	return g, g
 }
 
-// asked is the context of the caller: a lease must not keep what a guard adds to it.
+// asked is the context of the caller, or what the tracer has made of it: a lease must not keep what is added to that for the acquisition.
 func asked(ctx context.Context) context.Context {
-	if g, ok := ctx.(*guard); ok {
-		return g.asked
+	switch c := ctx.(type) {
+	case *guard:
+		return c.asked
+	case *lease.Tracing:
+		return c.Context
 	}
 	return ctx
+}
+
+// tracingOf is that of the acquisition whose context is ctx; nil without a tracer.
+func tracingOf(ctx context.Context) *lease.Tracing {
+	switch c := ctx.(type) {
+	case *guard:
+		return c.tr
+	case *lease.Tracing:
+		return c
+	}
+	return nil
+}
+
+// saidOf is for the entry of such an acquisition, if its caller queues alone; nil if that says nothing and learns nothing.
+func saidOf(ctx context.Context) *queue.Waiter {
+	switch c := ctx.(type) {
+	case *guard:
+		return &c.said
+	case *lease.Tracing:
+		return &c.Said
+	}
+	return nil
 }
 
 func tokens(held []*lease.Lease) (all []node.Token) {

@@ -79,7 +79,30 @@ func (r *Readers) Close() {
 
 // Acquire waits for a read lease, like Cohort.Acquire.
 func (r *Readers) Acquire(ctx context.Context, dropIn bool) (*lease.Lease, error) {
-	return r.acquire(ctx, dropIn, r.await)
+	return r.acquire(ctx, dropIn, r.ahead, r.await)
+}
+
+// ahead is [Cohort.ahead].
+func (r *Readers) ahead() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch b := r.current; {
+	case !b.open(time.Now()):
+		return -1
+	case b.state == held:
+		return 0
+	default:
+		return b.acquisition.ahead()
+	}
+}
+
+// placed implements placer.
+func (b *batch) placed(a *acquisition, p queue.Place) {
+	b.of.mu.Lock()
+	defer b.of.mu.Unlock()
+	if b.acquisition == a {
+		b.waiters.placed(p)
+	}
 }
 
 // await joins the present batch if that is held. Otherwise it waits, in the present
@@ -91,6 +114,7 @@ func (r *Readers) await(ctx context.Context, dropIn bool) (*lease.Lease, error) 
 	open := b.open(now)
 	if open && b.state == held {
 		defer r.mu.Unlock()
+		tracingOf(ctx).Passed(nil)
 		return r.join(b, l, now)
 	}
 	if r.at.Session.Closing() { // Finish may have failed those who wait already
@@ -100,6 +124,9 @@ func (r *Readers) await(ctx context.Context, dropIn bool) (*lease.Lease, error) 
 	w := newWaiter(ctx, l)
 	if open {
 		b.waiters.add(w)
+		if w.tr.Waits() {
+			b.acquisition.place(w)
+		}
 	} else {
 		b = r.newBatch()
 		b.waiters.add(w)
@@ -165,7 +192,7 @@ func (r *Readers) newBatch() *batch {
 
 // begin begins the acquisition of a ticket for b. mu is held.
 func (r *Readers) begin(b *batch) {
-	a, run := r.newAcquisition(b.waiters.first(), nil, r.ticketLost, func(a *acquisition, p *queue.Ticket, err error) *queue.Ticket {
+	a, run := r.newAcquisition(b.waiters.first(), nil, r.ticketLost, b, func(a *acquisition, p *queue.Ticket, err error) *queue.Ticket {
 		return r.acquisitionEnded(b, a, p, err)
 	})
 	b.acquisition = a
@@ -235,7 +262,7 @@ func (r *Readers) unheld(b *batch) *queue.Ticket {
 // Try acquires a read lease if no writer holds or waits. Otherwise it
 // returns ErrNotAcquired. It waits only for answers of the servers.
 func (r *Readers) Try(ctx context.Context, dropIn bool) (*lease.Lease, error) {
-	return r.try(ctx, dropIn, r.attempt)
+	return r.try(ctx, dropIn, r.ahead, r.attempt)
 }
 
 // attempt is Try. It joins a batch that is held, and does not join one that still waits.
@@ -244,6 +271,7 @@ func (r *Readers) attempt(ctx context.Context, dropIn bool) (*lease.Lease, error
 	r.mu.Lock()
 	if b := r.current; b.open(now) && b.state == held {
 		defer r.mu.Unlock()
+		tracingOf(ctx).Passed(nil)
 		return r.join(b, l, now)
 	}
 	r.mu.Unlock()

@@ -131,6 +131,7 @@ func (m monitor) regrant(l *lease.Lease, g *grant) *lease.Lease {
 		return nil
 	}
 	g.passes++
+	g.placed = false // for those who have come meanwhile
 	kept := lease.New(l.UnwatchedContext(), c, c.side.at, l.DropIn()).Continue(l)
 	if !c.grantTo(kept, g, time.Now()) {
 		return nil

@@ -34,11 +34,11 @@ func (s *side) refusal(ctx context.Context) error {
 }
 
 // acquire waits for a lease with await. With the lease it then waits for the holds of this process that
-// were lost but still run (see dropIns). If the lease is lost in this second wait, it begins again.
-func (s *side) acquire(ctx context.Context, dropIn bool, await func(context.Context, bool) (*lease.Lease, error)) (*lease.Lease, error) {
-	ctx, end := lease.Trace(ctx, s.at, s.q.Kind)
+// were lost but still run (see dropIns). If the lease is lost in this second wait, it begins again. ahead is for the tracer: see lease.Trace.
+func (s *side) acquire(ctx context.Context, dropIn bool, ahead func() int, await func(context.Context, bool) (*lease.Lease, error)) (*lease.Lease, error) {
+	ctx, tr := s.traced(ctx, ahead)
 	if err := s.refusal(ctx); err != nil {
-		return end(nil, err)
+		return tr.End(nil, err)
 	}
 	ctx, g := s.guarded(ctx)
 	g.watch()
@@ -50,11 +50,11 @@ func (s *side) acquire(ctx context.Context, dropIn bool, await func(context.Cont
 		}
 		switch {
 		case err == nil:
-			return end(l, nil)
+			return tr.End(l, nil)
 		case err != errLostInside:
-			return end(nil, g.reason(err))
+			return tr.End(nil, g.reason(err))
 		case ctx.Err() != nil:
-			return end(nil, g.reason(errs.OfContext(ctx)))
+			return tr.End(nil, g.reason(errs.OfContext(ctx)))
 		}
 	}
 }
@@ -84,13 +84,13 @@ func (s *side) admit(ctx context.Context, l *lease.Lease) (err error) {
 
 // try makes one attempt, without waiting for other holders. It returns ErrNotAcquired
 // if a hold of this process keeps it out, before the attempt or after.
-func (s *side) try(ctx context.Context, dropIn bool, attempt func(context.Context, bool) (*lease.Lease, error)) (*lease.Lease, error) {
-	ctx, end := lease.Trace(ctx, s.at, s.q.Kind)
+func (s *side) try(ctx context.Context, dropIn bool, ahead func() int, attempt func(context.Context, bool) (*lease.Lease, error)) (*lease.Lease, error) {
+	ctx, tr := s.traced(ctx, ahead)
 	if err := s.refusal(ctx); err != nil {
-		return end(nil, err)
+		return tr.End(nil, err)
 	}
 	if s.dropIns.against(s.q.Kind, nil) != nil {
-		return end(nil, errs.ErrNotAcquired)
+		return tr.End(nil, errs.ErrNotAcquired)
 	}
 	ctx, _ = s.guarded(ctx)
 	l, err := attempt(ctx, dropIn)
@@ -98,7 +98,7 @@ func (s *side) try(ctx context.Context, dropIn bool, attempt func(context.Contex
 		l.GiveBack(node.Grace)
 		l, err = nil, errs.ErrNotAcquired
 	}
-	return end(l, err)
+	return tr.End(l, err)
 }
 
 // getting is a function that gets a ticket: Queue.Obtain or Queue.Try, or one
@@ -109,6 +109,12 @@ type getting func(ctx context.Context, lost func(*queue.Ticket)) (*queue.Ticket,
 func (s *side) ticket(ctx context.Context, get getting, lost func(*queue.Ticket)) (p *queue.Ticket, err error) {
 	err = errs.ErrClosed
 	var failure error
+	if w, tr := saidOf(ctx), tracingOf(ctx); w != nil {
+		if tr.Speaks(w); tr.Waits() {
+			w.Sees = tr.Place
+		}
+		ctx = w.In(ctx)
+	}
 	s.at.Session.RunHere(func() {
 		ctx, cancel := s.at.Session.Bounded(ctx)
 		defer cancel()

@@ -11,7 +11,7 @@ import (
 // Try acquires the lease if nobody holds it or waits for it, here or elsewhere.
 // Otherwise it returns ErrNotAcquired. It waits only for answers of the servers.
 func (c *Cohort) Try(ctx context.Context, dropIn bool) (*lease.Lease, error) {
-	return c.side.try(ctx, dropIn, c.attempt)
+	return c.side.try(ctx, dropIn, c.ahead, c.attempt)
 }
 
 // attempt is Try. A lingering ticket is granted at once. Without a ticket the
@@ -21,6 +21,9 @@ func (c *Cohort) attempt(ctx context.Context, dropIn bool) (*lease.Lease, error)
 	c.mu.Lock()
 	if granted := c.relock(l); granted || c.state != idle {
 		c.mu.Unlock()
+		if granted {
+			tracingOf(ctx).Passed(nil)
+		}
 		return c.side.tried(l, granted)
 	}
 	c.become(acquiring, nil, nil, nil) // goroutines that come now wait behind this attempt

@@ -29,9 +29,9 @@ func (g *Unshared) Queue() *queue.Queue { return g.q }
 
 // Get acquires a lease with a ticket from get, which is Queue.Obtain or Queue.Try, or is made of them.
 func (g *Unshared) Get(ctx context.Context, dropIn bool, get func(context.Context, func(*queue.Ticket)) (*queue.Ticket, error)) (*lease.Lease, error) {
-	ctx, end := lease.Trace(ctx, g.at, g.q.Kind)
+	ctx, tr := g.traced(ctx, unknown)
 	if err := g.refusal(ctx); err != nil {
-		return end(nil, err)
+		return tr.End(nil, err)
 	}
 	ctx, guard := g.guarded(ctx)
 	if guard != nil {
@@ -41,9 +41,10 @@ func (g *Unshared) Get(ctx context.Context, dropIn bool, get func(context.Contex
 	defer guard.stop()
 	p, err := g.ticket(ctx, get, nil)
 	if err != nil {
-		return end(nil, guard.reason(err))
+		tr.Stood(saidOf(ctx))
+		return tr.End(nil, guard.reason(err))
 	}
-	return end(g.take(lease.New(asked(ctx), g, g.at, dropIn), p))
+	return tr.End(g.take(lease.New(asked(ctx), g, g.at, dropIn), p))
 }
 
 // LeaseOf is the lease on a node that a transaction of the caller's has made in the session e: see [queue.Queue.TicketOf].

@@ -19,6 +19,7 @@ type waiter struct {
 	ready chan struct{} // closed once lease is granted, or err is set; Close ends all waits, too
 	lease *lease.Lease  // nil if it failed
 	guard *guard        // nil without deadlock detection
+	tr    *lease.Tracing
 	err   error
 	place *list.Element // in its line; nil once it is off it
 
@@ -30,7 +31,7 @@ type waiter struct {
 
 func newWaiter(ctx context.Context, l *lease.Lease) *waiter {
 	g, _ := ctx.(*guard)
-	return &waiter{ctx: ctx, lease: l, guard: g, ready: make(chan struct{})}
+	return &waiter{ctx: ctx, lease: l, guard: g, tr: tracingOf(ctx), ready: make(chan struct{})}
 }
 
 // granted tells w that it has its lease.
@@ -65,6 +66,13 @@ func (q *line) first() *waiter {
 		return nil
 	}
 	return first.Value.(*waiter)
+}
+
+// placed notes where all stand.
+func (q *line) placed(p queue.Place) {
+	for e := q.list.Front(); e != nil; e = e.Next() {
+		e.Value.(*waiter).tr.Place(p)
+	}
 }
 
 // next takes off the waiter that came first; nil if nobody waits.
@@ -107,9 +115,22 @@ func (w *waiter) wait(withdraw func(*waiter) *acquisition) (*lease.Lease, error)
 		}
 	}
 	if found := w.guard.deadlock(); found != nil {
+		w.stood()
 		return nil, found
 	}
-	return nil, errs.After(errs.At(errs.OfContext(w.ctx), w.where()), w.last)
+	where := w.where()
+	w.stood()
+	return nil, errs.After(errs.At(errs.OfContext(w.ctx), where), w.last)
+}
+
+// stood notes for the tracer what w waited for.
+func (w *waiter) stood() {
+	switch {
+	case w.held != nil:
+		w.tr.StoodBehind(w.held)
+	case w.acquisition != nil:
+		w.tr.Stood(&w.acquisition.said)
+	}
 }
 
 // where says what w waited for; "" if that is not known.
@@ -132,7 +153,8 @@ type acquisition struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when it has ended and cleaned up
-	by     *waiter       // the first one when it began: its entry says what that one holds
+	by     *waiter       // the first one when it began: its entry says what that one holds, and its traceparent
+	said   queue.Waiter
 }
 
 // speaksFor reports whether the entry of a says that its owner holds something, and w is that owner.
@@ -145,21 +167,55 @@ func (a *acquisition) standing(w *waiter) (entry string, own bool) {
 	if a == nil || a.by.guard == nil {
 		return "", false
 	}
-	return a.by.guard.said.Entry(), a.by == w
+	return a.said.Entry(), a.by == w
+}
+
+// ahead is how many entries are ahead of that of a, which may be nil; -1 if that is not known.
+func (a *acquisition) ahead() int {
+	if a != nil {
+		if p, known := a.said.Place(); known {
+			return p.Ahead
+		}
+	}
+	return -1
+}
+
+// place notes for the tracer where w stands, which waits for a from now on. a may be nil.
+func (a *acquisition) place(w *waiter) {
+	if a != nil {
+		if p, known := a.said.Place(); known {
+			w.tr.Place(p)
+		}
+	}
 }
 
 // errNobody cancels an acquisition that nobody waits for any more.
 var errNobody = errors.New("zksync: nobody waits any more")
 
+// placer has the goroutines that wait for an acquisition.
+type placer interface {
+	// placed notes for the tracer where all of them stand.
+	placed(*acquisition, queue.Place)
+}
+
 // newAcquisition makes an acquisition, and the function run that carries it out. It gives up old, if there is one, in the same
 // request. At its end run calls ended with the ticket or the error. ended returns the ticket if nobody wants it. first has waited longest.
-func (s *side) newAcquisition(first *waiter, old *queue.Ticket, lost func(*queue.Ticket), ended func(*acquisition, *queue.Ticket, error) *queue.Ticket) (a *acquisition, run func()) {
+func (s *side) newAcquisition(first *waiter, old *queue.Ticket, lost func(*queue.Ticket), all placer, ended func(*acquisition, *queue.Ticket, error) *queue.Ticket) (a *acquisition, run func()) {
 	ctx, cancel := context.WithCancelCause(s.at.Session.Context())
 	ctx = errs.WithTrail(ctx)
-	if first.guard != nil {
-		ctx = first.guard.said.In(ctx)
+	a = &acquisition{cancel: cancel, done: make(chan struct{}), by: first}
+	if first.guard != nil || first.tr != nil {
+		if first.guard != nil {
+			a.said.Under = first.guard.said.Under
+		}
+		// If first gives up and others go on, the entry keeps its traceparent: to write to a sealed entry is to announce its release.
+		first.tr.Speaks(&a.said)
+		if first.tr.Waits() {
+			a.said.Sees = func(p queue.Place) { all.placed(a, p) }
+		}
+		ctx = a.said.In(ctx)
 	}
-	a = &acquisition{ctx, cancel, make(chan struct{}), first}
+	a.ctx = ctx
 	return a, func() {
 		defer cancel(nil)
 		defer close(a.done)

@@ -93,17 +93,17 @@ func newWorld(sc scope) (*world, error) {
 	}
 	trace := session.ForSession(func(s *session.Settings) {
 		s.Trace = &session.Trace{
-			Start: func(ctx context.Context, _ string, _ queue.Kind) context.Context { return ctx },
-			End:   func(context.Context, string, queue.Kind, error, session.Granted, time.Duration) {},
-			Lost: func(_ context.Context, _ string, _ queue.Kind, g session.Granted, _ time.Duration, _ error) {
+			Start: func(ctx context.Context, _ session.Traced) context.Context { return ctx },
+			End:   func(context.Context, session.Traced) {},
+			Lost: func(_ context.Context, d session.Traced) {
 				w.mu.Lock()
 				defer w.mu.Unlock()
-				w.told[g.Token]++
+				w.told[d.Token]++
 			},
-			Release: func(_ context.Context, _ string, _ queue.Kind, g session.Granted, _ time.Duration) {
+			Release: func(_ context.Context, d session.Traced) {
 				w.mu.Lock()
 				defer w.mu.Unlock()
-				w.ended[g.Token]++
+				w.ended[d.Token]++
 			},
 		}
 	})
