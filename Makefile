@@ -205,10 +205,10 @@ bench-compare: bin/benchcompare ## benchmarks of this revision and of the newest
 	bin/benchcompare -base "$(BASE)" -count $(RUNS) -bench '^Benchmark($(compared))$$' ./zksync ./zkrwmutex ./bench
 
 # RIVALS='--peer curator --scenario contended' only prints that part.
-bench-rivals: RIVALS ?= --write docs/benchmarks.md
+bench-rivals: RIVALS ?= --write docs/benchmarks/results.md
 
 .PHONY: bench-rivals
-bench-rivals: zookeeper ## Curator, kazoo, etcd, redsync and others beside ours; the results go into docs/benchmarks.md
+bench-rivals: zookeeper ## Curator, kazoo, etcd, redsync and others beside ours; the results go into docs/benchmarks/results.md
 	$(alone) -C bench/rivals vet ./...
 	$(alone) -C bench/rivals test -count=1 ./...
 	$(alone) -C bench/rivals build -o ../../bin/rivals .

@@ -96,9 +96,8 @@ func TestEnglishIsPlain(t *testing.T) {
 	out, err := list.Output()
 	require.NoError(t, err)
 	for name := range strings.FieldsSeq(string(out)) {
-		switch name {
-		case "docs/findings.md", "docs/english_test.go", "docs/benchmarks.md", "CONTRIBUTING.md":
-			continue // history, measurements, and what speaks of the words
+		if strings.HasPrefix(name, "docs/findings") || name == "docs/english_test.go" || name == "CONTRIBUTING.md" {
+			continue // history, and what speaks of the words
 		}
 		text, err := os.ReadFile(filepath.Join("..", name))
 		if os.IsNotExist(err) {

@@ -17,7 +17,7 @@ var (
 	fenced     = regexp.MustCompile("(?ms)^```.*?^```$")
 	inlineCode = regexp.MustCompile("`[^`\n]*`")
 	link       = regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	inComment  = regexp.MustCompile(`\bdocs/[\w-]+\.md(?:#[\w-]+)?`)
+	inComment  = regexp.MustCompile(`\bdocs/[\w/-]+\.md(?:#[\w-]+)?`)
 	heading    = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	noSlug     = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )

@@ -31,10 +31,7 @@ var firstCell = regexp.MustCompile("(?m)^\\| `(\\w+)`")
 func TestEachTypeOfJavaUtilConcurrentHasOneRow(t *testing.T) {
 	types := strings.Fields(concurrent)
 	require.Len(t, types, 86)
-	_, text, there := strings.Cut(read(t, "porting.md"), "## From java.util.concurrent")
-	require.True(t, there)
-	text, _, there = strings.Cut(text, "## From the Java menagerie")
-	require.True(t, there)
+	text := read(t, "porting/java.md")
 	rows := make(map[string]int)
 	for _, m := range firstCell.FindAllStringSubmatch(text, -1) {
 		rows[m[1]]++
@@ -50,7 +47,7 @@ var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
 func TestTheClassesOfPortingAreThoseThatRunInTests(t *testing.T) {
 	sources := read(t, "../reentrant/example_test.go") + read(t, "../recipes_test/porting/legacy_test.go")
-	blocks := goBlock.FindAllStringSubmatch(read(t, "porting.md"), -1)
+	blocks := goBlock.FindAllStringSubmatch(read(t, "porting/classes.md")+read(t, "porting/services.md"), -1)
 	require.Len(t, blocks, 6)
 	for _, b := range blocks {
 		for _, part := range strings.Split(b[1], "\n\n") { // the tests stand between the parts

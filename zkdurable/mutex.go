@@ -173,7 +173,7 @@ func (m *Mutex) apply(ctx context.Context, e *zkconn.Epoch, doubt *bool, ops ...
 	return err
 }
 
-// docs/layout.md lists the nodes of a lock, and the transactions.
+// docs/layout/jobs.md lists the nodes of a lock, and the transactions.
 //
 // # The lock is not granted while it is held
 //

@@ -45,7 +45,7 @@ func (g *Gate) dir() string { return g.at.Full(g.at.Path) }
 func (g *Gate) node() string { return g.dir() + "/closed" }
 
 // Close closes the gate. A request whose answer is lost is sent again, so until Close returns it may close a
-// gate that was opened meanwhile; docs/guarantees.md has the one case in which that happens later.
+// gate that was opened meanwhile; docs/guarantees/meeting.md has the one case in which that happens later.
 func (g *Gate) Close(ctx context.Context) error {
 	return g.run(ctx, "close", func(ctx context.Context, e *zkconn.Epoch) error {
 		missing := false

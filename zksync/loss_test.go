@@ -14,7 +14,7 @@ import (
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
-// A lease ends with the proof, which is older than the last answer (docs/guarantees.md).
+// A lease ends with the proof, which is older than the last answer (docs/guarantees/leases.md).
 func TestALostLeaseSaysHowLongNoServerHasAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)

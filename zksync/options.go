@@ -30,7 +30,7 @@ type CommonOption interface {
 
 // WithTimeout asks for a session timeout; the default is 15 s, and the servers have limits of their own
 // ([Session.Timeout]). The locks of a crashed holder are free after that time plus one server tick. With less
-// than 10 s a lease may end after the next grant if the servers' leader is cut off: see docs/guarantees.md.
+// than 10 s a lease may end after the next grant if the servers' leader is cut off: see docs/guarantees/leases.md.
 func WithTimeout(d time.Duration) SessionOption {
 	return session.ForSession(func(s *session.Settings) {
 		if d < time.Millisecond || d > 24*time.Hour {
@@ -152,7 +152,7 @@ func WithMaxHold(d time.Duration) Option {
 
 // WithLockDelay keeps a lock from being granted for d (at least 1 ms) after a hold that was lost and not
 // released, so that late writes of the lost holder can arrive; [Fence] and [Lease.Guard] need no time. All
-// users of a path must give the same d. docs/guarantees.md says from when it counts.
+// users of a path must give the same d. docs/guarantees/locks.md says from when it counts.
 func WithLockDelay(d time.Duration) Option {
 	return session.LockDelay{Option: session.Misplaced("WithLockDelay"), D: d}
 }
@@ -168,7 +168,7 @@ func WithAsyncUnlock() Option {
 // with it. Before that it sends nothing, and never for a caller that holds nothing; but a lock that is held during another wait is
 // not handed over inside the process. Of locks with this option a caller holds the leases of its context, what its goroutine
 // acquired, and what the goroutine that started that one holds at other paths. It looks at the locks in the directories of the locks that the session
-// holds or waits for; with roots, also at all below these. docs/guarantees.md says what it finds, and when an alarm may be false.
+// holds or waits for; with roots, also at all below these. docs/guarantees/locks.md says what it finds, and when an alarm may be false.
 func WithDeadlockDetection(roots ...string) CommonOption {
 	return session.ForBoth("WithDeadlockDetection", func(s *session.Settings) {
 		for _, root := range roots {

@@ -40,7 +40,7 @@ func newOptions(opts []Option) (options, error) {
 }
 
 // WithVersion makes the server behave as a release of ZooKeeper: "3.4", "3.5", "3.6", "3.8" (the default) or
-// "3.9". docs/zktest.md has the differences.
+// "3.9". docs/zktest/server.md has the differences.
 func WithVersion(version string) Option {
 	return func(o *options) {
 		release, ok := wire.ReleaseOf(version)

@@ -74,7 +74,7 @@ func TestRandomUseAndFaultsOfTheWaitGroupAgreeWithAPlainModel(t *testing.T) {
 
 func newGroupGame(t testing.TB, rt *rapid.T) *groupGame {
 	g := &groupGame{World: weather.New(t, rt), living: map[string]bool{}, empty: []int{0}}
-	g.Alone = true // see the limits of wait groups in docs/guarantees.md
+	g.Alone = true // see the limits of wait groups in docs/guarantees/parties.md
 	g.Srv.OnCommit(g.commit)
 	for i := range g.Houses {
 		g.furnish(i)

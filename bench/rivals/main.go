@@ -1,5 +1,5 @@
 // Command rivals measures other libraries' locks and meeting points beside this module's, in one interleaved run against
-// one ZooKeeper server. docs/benchmarks.md has its results.
+// one ZooKeeper server. docs/benchmarks/results.md has its results.
 package main
 
 import (

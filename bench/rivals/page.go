@@ -70,6 +70,6 @@ func (r *report) markdown() string {
 	if len(r.field.what)+len(r.field.absent) > 0 {
 		b.WriteString("\n")
 	}
-	b.WriteString(bench.Tables("###", r.rows, false))
+	b.WriteString(bench.Tables("##", r.rows, false))
 	return b.String()
 }

@@ -14,7 +14,7 @@ import (
 // If the node of a holder is removed externally, the servers grant to the next entry while the holder's
 // session lives. Only a watch of the own node notices that. The watch costs a request, but not on the
 // way to a grant and not during a short hold: it is set once for each node, when the node has been held
-// for half a second, or when the holder asks for Done or Context before. docs/guarantees.md has the figures.
+// for half a second, or when the holder asks for Done or Context before. docs/guarantees/leases.md has the figures.
 //
 // Some servers notify no session that may not read the node. It asks every half a second whether the node exists.
 

@@ -132,7 +132,7 @@ func shortens(fraction float64) bool { return fraction > 0 && fraction < 1 }
 //
 // Leader proof is a lag and a heartbeat old at least. So it ends a lease within 0.95 T - T/4 - T/16 of the newest answer, which is
 // early enough from six ticks on. With five heldSpan ends it a little earlier. With fewer a lease would end soon after
-// each loss of the connection: there the promise is not kept (docs/guarantees.md has a table). A client cannot learn how
+// each loss of the connection: there the promise is not kept (docs/guarantees/leases.md has a table). A client cannot learn how
 // long a tick is: it is taken for the usual one.
 const (
 	usualTick  = 2 * time.Second

@@ -12,7 +12,7 @@ import (
 // site is where every errand works.
 const site = "/site"
 
-// errands are one for each option of a lock and for each type. The table of docs/guarantees.md has them as its rows.
+// errands are one for each option of a lock and for each type. The table of docs/guarantees/faults.md has them as its rows.
 func errands() []errand {
 	return slices.Concat(optionErrands(), lockErrands(), meetingErrands(), valueErrands(), workErrands())
 }

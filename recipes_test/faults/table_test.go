@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// inTable is the table of docs/guarantees.md: how many kinds of blow fall on each use on each kind of server.
+// inTable is the table of docs/guarantees/faults.md: how many kinds of blow fall on each use on each kind of server.
 func inTable() string {
 	var b strings.Builder
 	b.WriteString("| use |")
@@ -29,9 +29,9 @@ func inTable() string {
 
 // The test of the errands fails where nothing strikes, so what it enumerates is what the table says.
 func TestTheTableOfGuaranteesHasEveryUseAndEveryKindOfServer(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/guarantees.md")
+	doc, err := os.ReadFile("../../docs/guarantees/faults.md")
 	require.NoError(t, err)
-	require.Contains(t, string(doc), "\n"+inTable(), "docs/guarantees.md, Which strikes run where")
+	require.Contains(t, string(doc), "\n"+inTable(), "docs/guarantees/faults.md, Which strikes run where")
 	require.Greater(t, len(errands()), 36)
 }
 

@@ -45,7 +45,7 @@ func deposed(t *testing.T, tick, timeout, at time.Duration, opts ...zksync.Sessi
 	return margin
 }
 
-// deposedRows are the rows of the table of docs/guarantees.md: the fraction with which the promise is kept, or why there is none.
+// deposedRows are the rows of the table of docs/guarantees/leases.md: the fraction with which the promise is kept, or why there is none.
 var deposedRows = []struct {
 	timeout   time.Duration
 	fraction  float64
@@ -79,10 +79,10 @@ func TestALeaseEndsBeforeTheNextGrantWheneverTheLeaderIsCutOff(t *testing.T) {
 	if testing.Short() {
 		return // not all instants were played
 	}
-	doc, err := os.ReadFile("../../docs/guarantees.md")
+	doc, err := os.ReadFile("../../docs/guarantees/leases.md")
 	require.NoError(t, err)
 	if !strings.Contains(string(doc), "\n\n"+table+"\n") {
-		require.Fail(t, "docs/guarantees.md, A leader that is cut off", table)
+		require.Fail(t, "docs/guarantees/leases.md, A leader that is cut off", table)
 	}
 }
 

@@ -1,2 +1,2 @@
-// Package porting holds tests only: the classes of docs/porting.md, as they are in Go.
+// Package porting holds tests only: the classes of docs/porting/classes.md and docs/porting/services.md, as they are in Go.
 package porting

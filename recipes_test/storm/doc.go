@@ -1,7 +1,7 @@
 // Package storm holds one test: random use of all recipes under random faults, with oracles.
 //
 // A seed is one game in virtual time: servers of some kind, a few processes,
-// and goroutines that use two of the recipes while faults come and go. docs/guarantees.md has tables of what is used. All
+// and goroutines that use two of the recipes while faults come and go. docs/guarantees/faults.md has tables of what is used. All
 // choices are drawn from the seed, each goroutine's from a stream of its own, so a seed plays the same game again as
 // far as the scheduler allows. When the faults are over everybody must be able to finish, and
 // nothing may be left.

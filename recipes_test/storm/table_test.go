@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The table of docs/guarantees.md has a row for each type and each option of the library, each kind of servers and each fault. A row
+// The table of docs/guarantees/faults.md has a row for each type and each option of the library, each kind of servers and each fault. A row
 // says where the storm uses it, or why not.
 func TestTheTableOfWhatTheStormUsesIsWhole(t *testing.T) {
 	rows, source := table(t), sources(t)
@@ -22,7 +22,7 @@ func TestTheTableOfWhatTheStormUsesIsWhole(t *testing.T) {
 	for _, name := range append(exported(t, "Session", "Mutex"), exported(t, "Option", "JobOption", "AssignOption")...) {
 		cell, ok := rows[name]
 		if !ok {
-			t.Errorf("%s stands in no row of docs/guarantees.md", name)
+			t.Errorf("%s stands in no row of docs/guarantees/faults.md", name)
 			continue
 		}
 		used := strings.Contains(source, name+"(") || strings.Contains(source, name+"[")
@@ -47,7 +47,7 @@ func TestEveryRecipeMeetsEveryKindOfServers(t *testing.T) {
 
 // table is the first column of the section's tables, and the second.
 func table(t *testing.T) map[string]string {
-	text, err := os.ReadFile("../../docs/guarantees.md")
+	text, err := os.ReadFile("../../docs/guarantees/faults.md")
 	require.NoError(t, err)
 	_, section, ok := strings.Cut(string(text), "\n## What the storm uses\n")
 	require.True(t, ok)

@@ -189,7 +189,7 @@ func TestAWaiterThatWasAwayLearnsWhoDiedInItsRound(t *testing.T) {
 	})
 }
 
-// The limits that docs/guarantees.md names; how many records of a round are kept by name, reports checks.
+// The limits that docs/guarantees/parties.md names; how many records of a round are kept by name, reports checks.
 func TestAWaiterThatWasAwayIsToldWhileItsRoundIsOneOfTheLastEightWithDeaths(t *testing.T) {
 	const kept = 8
 	for _, rounds := range []int{kept, kept + 1} {

@@ -3,7 +3,7 @@ package wire
 import "slices"
 
 // Release is a release of ZooKeeper that the server behaves as. Whatever differs between releases, as far as a client can see it, is
-// asked of it. docs/zktest.md has the source of each difference.
+// asked of it. docs/zktest/server.md has the source of each difference.
 type Release struct {
 	series  string // what a test names it by
 	minor   int    // of 3.x
