@@ -37,7 +37,7 @@ img { display: block; width: 100%; }
 </style>{{range .}}<section{{if .Wide}} class="wide"{{end}}><h2>{{.Title}}</h2><pre><b>$ {{.Command}}</b>
 {{.Text}}</pre>{{if .Image}}<img src="{{.Image}}" alt="">{{end}}</section>{{end}}`))
 
-// TestTheTour makes the picture of README. It stays if MENAGERIE_SCREENSHOTS names a folder for it.
+// TestTheTour makes the pictures of README: the demo, and the tour. They stay if MENAGERIE_SCREENSHOTS names a folder for them.
 func TestTheTour(t *testing.T) {
 	t.Parallel()
 	dir := cmp.Or(os.Getenv("MENAGERIE_SCREENSHOTS"), t.TempDir())
@@ -91,14 +91,23 @@ func TestTheTour(t *testing.T) {
 	panels = append(panels, panel{Title: "The same in a browser", Wide: true, Command: "menagerie ui /locks", Text: strings.TrimSpace(ui.printed()),
 		Image: template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(data))})
 
+	photograph(w, filepath.Join(dir, "tour.png"), panels...)
+	demo.Wide = true
+	photograph(w, filepath.Join(dir, "demo.png"), demo)
+}
+
+// photograph writes a picture of panels.
+func photograph(w *window, file string, panels ...panel) {
+	t := w.t
+	t.Helper()
 	page, err := os.Create(filepath.Join(t.TempDir(), "tour.html"))
 	require.NoError(t, err)
 	defer page.Close()
 	require.NoError(t, tour.Execute(page, panels))
-	w.do(chromedp.Navigate("file://"+page.Name()), chromedp.EmulateViewport(1280, 760))
+	w.do(chromedp.EmulateViewport(1280, 100), chromedp.Navigate("file://"+page.Name()))
 	w.do(chromedp.EmulateViewport(1280, value[int64](w, "document.documentElement.scrollHeight")))
 	picture, err := chromedp.Run(w.ctx, chromedp.CaptureScreenshot())
 	require.NoError(t, err)
 	require.Less(t, len(picture), 500_000)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "tour.png"), picture, 0o644))
+	require.NoError(t, os.WriteFile(file, picture, 0o644))
 }
