@@ -1,8 +1,11 @@
 package zksync_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -12,49 +15,78 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-type cache struct {
-	mu    *zksync.Mutex // was: mu sync.Mutex
-	loads int
+type numbers struct {
+	mu   *zksync.Mutex // was: mu sync.Mutex
+	file string        // on a disk that all machines share
 }
 
-func newCache(s *zksync.Session) *cache {
-	return &cache{mu: zksync.NewMutex(s, "/locks/cache-refill")}
+func newNumbers(s *zksync.Session, file string) *numbers {
+	return &numbers{mu: zksync.NewMutex(s, "/locks/invoice-numbers"), file: file}
 }
 
-func (c *cache) refill() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.loads++
+func (n *numbers) next() (int, error) { // as before
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	text, unread := os.ReadFile(n.file)
+	last, err := strconv.Atoi(string(text))
+	if err != nil {
+		return 0, errors.Join(unread, err)
+	}
+	return last + 1, os.WriteFile(n.file, []byte(strconv.Itoa(last+1)), 0o644)
 }
 
-// A service has a sync.Mutex and now runs in ten processes: the field's type and the constructor
-// change, and the code that locks does not.
+// A service has a sync.Mutex and now runs in several processes: the field's type and the constructor
+// change, and the code that locks does not. What the processes share is the file.
 func ExampleNewMutex() {
 	srv := zktest.Start()
 	defer srv.Close()
-	s := connect(srv)
-	defer s.Close()
+	file := filepath.Join(os.TempDir(), "invoice-number-"+strconv.Itoa(os.Getpid()))
+	if err := os.WriteFile(file, []byte("0"), 0o600); err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.Remove(file)
 
-	c := newCache(s)
 	var all sync.WaitGroup
-	for range 10 {
-		all.Go(c.refill)
+	for range 2 { // each session is a process
+		s := connect(srv)
+		defer s.Close()
+		n := newNumbers(s, file)
+		for range 10 {
+			all.Go(func() {
+				if _, err := n.next(); err != nil {
+					fmt.Println(err)
+				}
+			})
+		}
 	}
 	all.Wait()
-	fmt.Println(c.loads)
-	// Output: 10
+	last, err := os.ReadFile(file)
+	fmt.Println(string(last), err)
+	// Output: 20 <nil>
 }
 
 // What README shows is this file's.
 func TestTheReadmesDropInIsTheExample(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
-	require.NoError(t, err)
-	_, section, found := strings.Cut(string(readme), "### The drop-in\n")
+	readmeShows(t, "### The drop-in\n", "example_dropin_test.go")
+}
+
+// readmeShows checks that the first program below a heading of README is a part of a file.
+func readmeShows(t *testing.T, heading, file string) {
+	t.Helper()
+	_, section, found := strings.Cut(readme(t), heading)
 	require.True(t, found)
 	_, code, _ := strings.Cut(section, "```go\n")
 	code, _, found = strings.Cut(code, "```\n")
 	require.True(t, found)
-	here, err := os.ReadFile("example_dropin_test.go")
+	here, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Contains(t, string(here), code)
+	require.True(t, strings.Contains(string(here), code), "README shows another program than %s:\n%s", file, code)
+}
+
+func readme(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	return string(text)
 }
