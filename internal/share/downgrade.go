@@ -109,7 +109,8 @@ func (r *Readers) takeOver(ctx context.Context, l *lease.Lease, p *queue.Ticket,
 	}
 	// The read lease begins before the write lease ends, so that
 	// there is no moment in which this process holds nothing.
-	read, err := r.share(lease.New(ctx, r, r.at, l.DropIn()).Continue(l), p, token.Seq)
+	ctx, tr := r.traceNext(ctx)
+	read, err := tr.End(r.share(lease.New(ctx, r, r.at, l.DropIn()).Continue(l), p, token.Seq))
 	l.Finish(errs.ErrReleased)
 	c.UnlockLost(l)
 	return read, err

@@ -52,6 +52,14 @@ func (s *side) traced(ctx context.Context, ahead func() int) (context.Context, *
 	return tr, tr
 }
 
+// traceNext is traced for a lease that takes the place of another one of this process. A tracer sees the end of each
+// lease, so it sees the beginning of this one, too: an acquisition that does not wait. The lease keeps the context.
+func (s *side) traceNext(ctx context.Context) (context.Context, *lease.Tracing) {
+	ctx, tr := s.traced(ctx, func() int { return 0 })
+	tr.Passed(nil)
+	return asked(ctx), tr
+}
+
 // unknown is how many entries are ahead of a caller that queues by itself, before it has asked.
 func unknown() int { return -1 }
 

@@ -124,17 +124,25 @@ func (m monitor) replace(ctx context.Context, l *lease.Lease, g *grant, w queue.
 // regrant grants the ticket of l, which has ended, once more,
 // with the next token. It returns nil if that is not possible.
 func (m monitor) regrant(l *lease.Lease, g *grant) *lease.Lease {
+	ctx, tr := m.c.side.traceNext(l.UnwatchedContext())
+	kept := lease.New(ctx, m.c, m.c.side.at, l.DropIn()).Continue(l)
+	if !m.again(kept, l, g) {
+		_, _ = tr.End(nil, errs.ErrLost)
+		return nil
+	}
+	_, _ = tr.End(kept, nil)
+	return kept
+}
+
+// again makes kept the lease of l's hold, if that is possible.
+func (m monitor) again(kept, l *lease.Lease, g *grant) bool {
 	c := m.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.hold != l || g.ticket.Over() || g.unsettled() {
-		return nil
+		return false
 	}
 	g.passes++
 	g.placed = false // for those who have come meanwhile
-	kept := lease.New(l.UnwatchedContext(), c, c.side.at, l.DropIn()).Continue(l)
-	if !c.grantTo(kept, g, time.Now()) {
-		return nil
-	}
-	return kept
+	return c.grantTo(kept, g, time.Now())
 }

@@ -78,7 +78,8 @@ func (g *Unshared) Replace(l *lease.Lease, p *queue.Ticket) (*lease.Lease, error
 		p.Leave(0)
 		return nil, l.Err()
 	}
-	return g.take(lease.New(l.UnwatchedContext(), g, g.at, l.DropIn()).Continue(l), p)
+	ctx, tr := g.traceNext(l.UnwatchedContext())
+	return tr.End(g.take(lease.New(ctx, g, g.at, l.DropIn()).Continue(l), p))
 }
 
 // Ended implements Grantor.
