@@ -117,6 +117,22 @@ func TestUnderIsTokensOrNone(t *testing.T) {
 	require.Equal(t, many[4:], tokens, "the newest")
 }
 
+func TestATraceIsATraceparent(t *testing.T) {
+	const good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	for text, valid := range map[string]bool{
+		good: true, "01" + good[2:]: true, "": false, "ff" + good[2:]: false, good + "-x": false, good[1:]: false, strings.ToUpper(good): false,
+		strings.Replace(good, "-", "0", 1): false, strings.Replace(good, "a3ce", "a-ce", 1): false, strings.Replace(good, "a3ce", "ä3c", 1): false,
+		"00-" + traceZero + good[35:]: false, good[:36] + traceZero[:16] + "-01": false,
+	} {
+		c := Content{Owner: Owner{Host: "h"}, Trace: text}
+		require.Equal(t, valid, strings.Contains(string(c.Encode()), "trace"), text)
+		read := Decode([]byte(`{"host":"h","trace":"` + text + `"}`)).Trace
+		require.Equal(t, valid, read == text && text != "", text)
+		require.Equal(t, read, Decode(c.Encode()).Trace, text)
+	}
+	require.Zero(t, Decode([]byte(`{"host":"h","trace":7}`)).Trace)
+}
+
 func FuzzDecodeOwner(f *testing.F) {
 	f.Add([]byte(`{"host":"h","pid":1,"name":"n","since":"2026-03-01T11:00:00Z"}`))
 	f.Add([]byte("192.168.7.31"))
