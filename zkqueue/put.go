@@ -10,6 +10,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/session"
 )
 
 // Put adds v at the end, exactly once. In a bounded queue it waits for room, in the order of the calls. Only
@@ -87,6 +88,9 @@ func (q *Queue[T]) put(ctx context.Context, op string, v T, p place) (done bool,
 		}
 		return err
 	})
+	if done {
+		q.tell(ctx, session.Delivery{Event: put})
+	}
 	return done, err
 }
 

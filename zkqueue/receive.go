@@ -2,6 +2,7 @@ package zkqueue
 
 import (
 	"context"
+	"time"
 
 	"github.com/go-menagerie/menagerie/internal/elements"
 	"github.com/go-menagerie/menagerie/internal/errs"
@@ -22,6 +23,7 @@ type Delivery[T any] struct {
 	claim   elements.Claim
 	lease   *lease.Lease
 	unwatch func() bool // ends the watch for the end of the lease
+	ending  ending
 }
 
 // Receive waits like Take, and delivers the first element, to be acknowledged when the work is done. If this
@@ -38,7 +40,7 @@ func (q *Queue[T]) Receive(ctx context.Context) (*Delivery[T], error) {
 		if err != nil {
 			return err
 		}
-		if l, err = q.raw.Leases.LeaseOf(ctx, c.Epoch, d.claim.Name, d.claim.Czxid); err != nil {
+		if l, err = q.raw.Leases.LeaseOf(ctx, c.Epoch, d.claim.Name, d.claim.Czxid, d.leaseEnded); err != nil {
 			q.raw.Forget() // the claim is given up, so its element comes before those that the view shows
 		}
 		return err
@@ -47,6 +49,7 @@ func (q *Queue[T]) Receive(ctx context.Context) (*Delivery[T], error) {
 		return nil, err
 	}
 	d.hold(l)
+	d.tell(ctx, l, received, 0)
 	return d, nil
 }
 
@@ -85,6 +88,15 @@ func (d *Delivery[T]) Nack(ctx context.Context) error { return d.end(ctx, "nack"
 func (d *Delivery[T]) end(ctx context.Context, op string, ack bool) error {
 	err := d.release(ctx, ack)
 	if err == nil {
+		held := time.Since(d.lease.Since())
+		defer func() {
+			switch {
+			case ack && err == nil:
+				d.tell(ctx, d.lease, acked, held)
+			case !ack || !errs.Ambiguous(err): // the element comes again
+				d.tell(ctx, d.lease, nacked, held)
+			}
+		}()
 		ctx, cancel := d.afterLease(ctx)
 		defer cancel()
 		t := d.lease.Ticket()
@@ -123,7 +135,7 @@ func (d *Delivery[T]) release(ctx context.Context, ack bool) error {
 		d.unwatch() // nothing comes free, so the view stays
 		d.q.raw.Hold(d.claim, nil)
 	}
-	if !l.Finish(errs.ErrReleased) {
+	if !d.finish() {
 		d.q.raw.Drop(d.claim, true)
 		return l.Err()
 	}

@@ -13,24 +13,38 @@ import (
 // If the process fails before its work is done, the work is lost: see Receive. After a zksync.Ambiguous error
 // the element may be lost.
 func (q *Queue[T]) Take(ctx context.Context) (v T, err error) {
+	attempt := 0
 	err = q.made().raw.Run(ctx, "take", func(c *elements.Call) error {
-		return q.next(c, func(el elements.Content) error { return q.takeOne(c, el, &v) })
+		return q.next(c, func(el elements.Content) error {
+			attempt = el.Attempt()
+			return q.takeOne(c, el, &v)
+		})
 	})
+	if err == nil {
+		q.tellTaken(ctx, attempt)
+	}
 	return v, err
 }
 
 // TryTake is Take if there is an element now; else it returns false.
 func (q *Queue[T]) TryTake(ctx context.Context) (v T, ok bool, err error) {
+	number := 0
 	err = q.made().raw.Run(ctx, "try-take", func(c *elements.Call) error {
 		return q.persist(c, func() error {
 			p, err := c.Any()
 			if err == nil && p != nil {
-				err = attempt(c, p, func(el elements.Content) error { return q.takeOne(c, el, &v) })
+				err = attempt(c, p, func(el elements.Content) error {
+					number = el.Attempt()
+					return q.takeOne(c, el, &v)
+				})
 				ok = err == nil
 			}
 			return err
 		})
 	})
+	if ok {
+		q.tellTaken(ctx, number)
+	}
 	return v, ok, err
 }
 
@@ -97,6 +111,7 @@ const batch = 64
 // Drain takes up to most elements that are there, and returns those that it has taken, also with an error. It
 // removes up to 64 together: what [Queue.Take] says of errors holds for them.
 func (q *Queue[T]) Drain(ctx context.Context, most int) (taken []T, err error) {
+	var attempts []int
 	err = q.made().raw.Run(ctx, "drain", func(c *elements.Call) error {
 		q.raw.Forget() // what it removes is not in the way of the others of this object, but in their view
 		return q.persist(c, func() error {
@@ -105,25 +120,31 @@ func (q *Queue[T]) Drain(ctx context.Context, most int) (taken []T, err error) {
 			}
 			view, err := c.Look()
 			for err == nil && len(taken) < most {
+				var all []elements.Content
 				var got []T
-				if got, err = q.drain(c, view, min(batch, most-len(taken))); len(got) == 0 {
+				if all, got, err = q.drain(c, view, min(batch, most-len(taken))); len(got) == 0 {
 					return err
 				}
 				taken = append(taken, got...)
+				for _, el := range all[:len(got)] {
+					attempts = append(attempts, el.Attempt())
+				}
 			}
 			return err
 		})
 	})
+	q.tellTaken(ctx, attempts...)
 	return taken, err
 }
 
-// drain takes up to n elements of a view. If there are none left, it returns none.
-func (q *Queue[T]) drain(c *elements.Call, v *elements.View, n int) ([]T, error) {
+// drain takes up to n elements of a view, and returns what it has read, and the values of those at its beginning that it has taken. If
+// there are none left, it returns none.
+func (q *Queue[T]) drain(c *elements.Call, v *elements.View, n int) (all []elements.Content, values []T, err error) {
 	var picks []*elements.Pick
 	for len(picks) < n {
 		p, _, err := v.Pop(nil)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if p == nil {
 			break
@@ -131,13 +152,13 @@ func (q *Queue[T]) drain(c *elements.Call, v *elements.View, n int) ([]T, error)
 		picks = append(picks, p)
 	}
 	if len(picks) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
-	all, err := c.Read(picks...)
-	if err != nil {
-		return nil, err
+	if all, err = c.Read(picks...); err != nil {
+		return nil, nil, err
 	}
-	return q.take(c, all...)
+	values, err = q.take(c, all...)
+	return all, values, err
 }
 
 // All yields the elements in order, also delayed and delivered ones, and leaves them there: those of some

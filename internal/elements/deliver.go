@@ -23,6 +23,9 @@ type Content struct {
 	version int32 // counts its deliveries
 }
 
+// Attempt is how often the element was delivered, with this time.
+func (c Content) Attempt() int { return int(c.version) + 1 }
+
 // Read reads elements, all at once. If some are gone, or were claimed since the view was made, the error is ErrChanged, and all
 // has the others.
 func (c *Call) Read(picks ...*Pick) (all []Content, err error) {

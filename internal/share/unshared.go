@@ -47,13 +47,26 @@ func (g *Unshared) Get(ctx context.Context, dropIn bool, get func(context.Contex
 	return tr.End(g.take(lease.New(asked(ctx), g, g.at, dropIn), p))
 }
 
-// LeaseOf is the lease on a node that a transaction of the caller's has made in the session e: see [queue.Queue.TicketOf].
-func (g *Unshared) LeaseOf(ctx context.Context, e *zkconn.Epoch, name string, czxid int64) (*lease.Lease, error) {
+// LeaseOf is the lease on a node that a transaction of the caller's has made in the session e: see [queue.Queue.TicketOf]. ended is
+// called when it has ended, with the error. Its holder has been told, and the node is not removed yet.
+func (g *Unshared) LeaseOf(ctx context.Context, e *zkconn.Epoch, name string, czxid int64, ended func(*lease.Lease, error)) (*lease.Lease, error) {
 	p, err := g.q.TicketOf(ctx, e, name, czxid)
 	if err != nil {
 		return nil, err
 	}
-	return g.take(lease.New(ctx, g, g.at, false), p)
+	return g.take(lease.New(ctx, heard{g, ended}, g.at, false), p)
+}
+
+// heard is a Grantor whose caller hears of the end of the lease.
+type heard struct {
+	*Unshared
+	ended func(*lease.Lease, error)
+}
+
+// Ended implements Grantor.
+func (h heard) Ended(l *lease.Lease, err error) {
+	h.Unshared.Ended(l, err)
+	h.ended(l, err)
 }
 
 // take makes l the lease of a granted ticket. If the ticket
