@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,6 +35,10 @@ func TestLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
 			continue
 		}
 		require.NoError(t, err)
+		for _, to := range elsewhereOn(name, string(text)) {
+			u, err := url.Parse(to)
+			assert.True(t, err == nil && u.Scheme == "https" && strings.Contains(u.Host, "."), "%s links to %s", name, to)
+		}
 		for _, to := range linksOf(name, string(text)) {
 			seen++
 			target, anchor, _ := strings.Cut(to, "#")
@@ -67,16 +72,33 @@ func linksOf(name, text string) (all []string) {
 	return all
 }
 
+// elsewhereOn returns the links of a document to other sites. Tests talk to this machine only, so nothing is asked there.
+func elsewhereOn(name, text string) (all []string) {
+	if strings.HasSuffix(name, ".go") {
+		return nil
+	}
+	for _, m := range link.FindAllStringSubmatch(inlineCode.ReplaceAllString(fenced.ReplaceAllString(text, ""), ""), -1) {
+		if strings.Contains(m[1], "://") {
+			all = append(all, m[1])
+		}
+	}
+	return all
+}
+
 // anchors are those that GitHub gives to the headings of a document.
 func anchors(t *testing.T, file string) map[string]bool {
 	all := make(map[string]bool)
 	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(read(t, file), ""), -1) {
-		base := strings.ReplaceAll(noSlug.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")
-		slug := base
-		for i := 1; all[slug]; i++ {
-			slug = base + "-" + strconv.Itoa(i)
+		anchor := slug(m[1])
+		for i := 1; all[anchor]; i++ {
+			anchor = slug(m[1]) + "-" + strconv.Itoa(i)
 		}
-		all[slug] = true
+		all[anchor] = true
 	}
 	return all
+}
+
+// slug is the anchor of a heading.
+func slug(heading string) string {
+	return strings.ReplaceAll(noSlug.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }
