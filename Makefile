@@ -71,7 +71,7 @@ test test-in-process test-realtime test-ensemble: export JDK_JAVA_OPTIONS ?= -XX
 
 .PHONY: test
 test: compiler zookeeper network ## all tests: in-process, also with the race detector, and beside that Go's own and those on three real servers
-	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 6 test-realtime test-page test-others test-generated test-ensemble gosuite
+	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 7 test-realtime test-page test-databases test-others test-generated test-ensemble gosuite
 
 .PHONY: test-in-process
 test-in-process: test-realtime test-page test-others test-generated ## all tests with the race detector, of the generated programs a part; and all of those without it
@@ -91,6 +91,12 @@ test-realtime: race-packages
 .PHONY: test-page
 test-page:
 	$(gotest) ./cmd/menagerie/pagetest
+
+# They mostly wait for sessions to expire. The library of SQLite is the system's: to compile it would take a minute.
+.PHONY: test-databases
+test-databases: compiler ## docs/fencing.md: PostgreSQL, SQLite and others refuse the writes of processes that were stopped
+	@.ci/databases
+	$(alone) -C examples/fencing test -vet=off -tags libsqlite3 -count=$(COUNT) -parallel $(PARALLEL) $(TESTFLAGS) .
 
 .PHONY: test-others
 test-others: race-packages

@@ -6,9 +6,12 @@ import "github.com/go-menagerie/menagerie/internal/node"
 // conflicts with, across processes, sessions and removals of the path.
 //
 // Have your storage refuse a smaller token than the greatest that it has seen: then not even a paused holder
-// can write late. In SQL, with the token in a column of 25 characters, an update of no row is a stale token:
+// can write late. In SQL, with the token in a column of 25 characters that compares bytes (PostgreSQL: COLLATE "C"),
+// an update of no row is a stale token:
 //
-//	UPDATE accounts SET balance = $2, token = $1 WHERE id = $3 AND token <= $1
+//	UPDATE accounts SET token = $1, balance = $2 WHERE id = $3 AND token <= $1
+//
+// docs/fencing.md has the rule for other stores.
 type Token struct {
 	// Zxid is the creation zxid of the granted node.
 	Zxid int64

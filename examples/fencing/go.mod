@@ -1,0 +1,20 @@
+// The drivers of two databases are for this example alone, so it is a module of its own.
+module github.com/go-menagerie/menagerie/examples/fencing
+
+go 1.26.0
+
+replace github.com/go-menagerie/menagerie => ../..
+
+require (
+	github.com/go-menagerie/menagerie v0.0.0
+	github.com/go-zookeeper/zk v1.0.4
+	github.com/lib/pq v1.12.3
+	github.com/mattn/go-sqlite3 v1.14.53
+	github.com/stretchr/testify v1.12.1
+)
+
+require (
+	github.com/cenkalti/backoff/v4 v4.3.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+)
