@@ -13,17 +13,27 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	_ "github.com/lib/pq"
 	"github.com/stretchr/testify/require"
 )
 
 // postgres is a cluster of the tests' own, which listens at a Unix socket in its directory. TestMain ends it.
-type postgres struct{ dir, bin string }
+type postgres struct {
+	dir, bin  string
+	server    *exec.Cmd
+	databases atomic.Int32
+}
 
-var cluster = sync.OnceValues(startPostgres)
+var (
+	cluster   = sync.OnceValues(startPostgres)
+	running   atomic.Pointer[postgres] // nil until it is started
+	errAbsent = errors.New("there is no PostgreSQL: apt-get install postgresql")
+)
 
 // startPostgres makes and starts the cluster. Root does that as the user postgres, because initdb refuses root.
 func startPostgres() (p *postgres, err error) {
@@ -41,21 +51,53 @@ func startPostgres() (p *postgres, err error) {
 		}
 	}
 	data := filepath.Join(p.dir, "data")
-	if err := p.run("initdb", "-D", data, "-A", "trust", "-U", "postgres", "--no-sync", "--no-instructions"); err != nil {
+	if out, err := p.command("initdb", "-D", data, "-A", "trust", "-U", "postgres", "--no-sync").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	p.server = p.command("postgres", "-D", data, "-k", p.dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=4MB")
+	if err := p.server.Start(); err != nil {
 		return nil, err
 	}
-	options := fmt.Sprintf("-k %s -c listen_addresses= -c fsync=off -c shared_buffers=4MB -c max_connections=20", p.dir)
-	return p, p.run("pg_ctl", "start", "-w", "-D", data, "-l", filepath.Join(p.dir, "log"), "-o", options)
+	running.Store(p)
+	return p, p.answers()
+}
+
+// answers waits until the server does.
+func (p *postgres) answers() error {
+	db, err := sql.Open("postgres", p.dsn("postgres"))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for end := time.Now().Add(time.Minute); ; {
+		if err := db.Ping(); err == nil || time.Now().After(end) {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func (p *postgres) command(program string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(p.bin, program), args...)
+	cmd.Dir, cmd.SysProcAttr = p.dir, &syscall.SysProcAttr{Credential: owner()}
+	return cmd
+}
+
+func (p *postgres) stop() {
+	_ = p.server.Process.Signal(syscall.SIGQUIT)
+	_ = p.server.Wait()
+	_ = os.RemoveAll(p.dir)
 }
 
 // programs is the folder with PostgreSQL's programs, which Debian has not in its PATH.
 func programs() (string, error) {
 	if initdb, err := exec.LookPath("initdb"); err == nil {
-		return filepath.Dir(initdb), nil
+		initdb, err = filepath.EvalSymlinks(initdb)
+		return filepath.Dir(initdb), err
 	}
 	all, err := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if err != nil || len(all) == 0 {
-		return "", errors.New("there is no PostgreSQL: apt-get install postgresql")
+		return "", errAbsent
 	}
 	return slices.Max(all), nil
 }
@@ -74,47 +116,25 @@ func owner() *syscall.Credential {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 }
 
-func (p *postgres) run(program string, args ...string) error {
-	cmd := exec.Command(filepath.Join(p.bin, program), args...)
-	cmd.Dir, cmd.SysProcAttr = p.dir, &syscall.SysProcAttr{Credential: owner()}
-	// A file and no pipe: the server inherits it, and a pipe would be waited for as long as the server lives.
-	out, err := os.CreateTemp("", "fencing")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(out.Name())
-	defer out.Close()
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Run(); err != nil {
-		said, _ := os.ReadFile(out.Name())
-		return fmt.Errorf("%s: %w\n%s", cmd, err, said)
-	}
-	return nil
-}
-
-func (p *postgres) stop() {
-	_ = p.run("pg_ctl", "stop", "-m", "immediate", "-D", filepath.Join(p.dir, "data"))
-	_ = os.RemoveAll(p.dir)
-}
-
 // dsn is what the driver needs to connect.
 func (p *postgres) dsn(database string) string {
 	return fmt.Sprintf("host=%s user=postgres dbname=%s sslmode=disable", p.dir, database)
 }
 
 // database makes a database with the table and ten pieces of tea.
-func database(t *testing.T, name, schema string) (*sql.DB, string) {
+func database(t *testing.T) (*sql.DB, string) {
 	p, err := cluster()
-	if err != nil && os.Getenv("CI") == "" && p == nil {
+	if errors.Is(err, errAbsent) && os.Getenv("CI") == "" {
 		t.Skip(err)
 	}
 	require.NoError(t, err)
 	admin, err := sql.Open("postgres", p.dsn("postgres"))
 	require.NoError(t, err)
 	defer admin.Close()
+	name := fmt.Sprintf("shop%d", p.databases.Add(1))
 	_, err = admin.Exec("CREATE DATABASE " + name)
 	require.NoError(t, err)
-	return filled(t, "postgres", p.dsn(name), schema), p.dsn(name)
+	return filled(t, "postgres", p.dsn(name), Postgres), p.dsn(name)
 }
 
 // filled has the table and ten pieces of tea.

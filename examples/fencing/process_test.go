@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	code := m.Run()
-	if p, err := cluster(); err == nil {
+	if p := running.Load(); p != nil {
 		p.stop()
 	}
 	os.Exit(code)
@@ -166,7 +166,7 @@ func granted(t *testing.T, srv *zktest.Server) (*zksync.Session, *zksync.Lease) 
 func TestTheWriteOfAStoppedProcessIsRefused(t *testing.T) {
 	t.Parallel()
 	for kind, place := range map[string]func(t *testing.T, srv *zktest.Server) (at string){
-		"postgres": func(t *testing.T, _ *zktest.Server) string { _, dsn := database(t, "stopped", Postgres); return dsn },
+		"postgres": func(t *testing.T, _ *zktest.Server) string { _, dsn := database(t); return dsn },
 		"sqlite3":  func(t *testing.T, _ *zktest.Server) string { _, dsn := sqlite(t); return dsn },
 		"file": func(t *testing.T, _ *zktest.Server) string {
 			at := filepath.Join(t.TempDir(), "tea")
@@ -216,7 +216,7 @@ func sqlite(t *testing.T) (*sql.DB, string) {
 func TestPostgresEndsTheTransactionOfAStoppedProcess(t *testing.T) {
 	t.Parallel()
 	srv := zktest.RunAddr(t, "127.0.0.1:0", zktest.WithTimeoutLimits(short, long))
-	db, dsn := database(t, "idle", Postgres)
+	db, dsn := database(t)
 	p := start(t, srv, "postgres transaction", dsn+" idle_in_transaction_session_timeout=5000")
 	p.pause()
 	_, l := granted(t, srv)

@@ -65,7 +65,7 @@ func TestPostgresLooksAgainAfterItHasWaited(t *testing.T) {
 		sql.LevelReadCommitted:  "stale token",
 		sql.LevelRepeatableRead: "could not serialize access due to concurrent update",
 	} {
-		db, _ := database(t, map[sql.IsolationLevel]string{sql.LevelReadCommitted: "committed", sql.LevelRepeatableRead: "repeatable"}[level], Postgres)
+		db, _ := database(t)
 		late := make(chan error)
 		require.NoError(t, Transaction(t.Context(), db, "tea", second, func(tx *sql.Tx) error {
 			go func() { late <- writeIn(t, db, level, first) }()
@@ -101,7 +101,7 @@ func writeIn(t *testing.T, db *sql.DB, level sql.IsolationLevel, l *zksync.Lease
 
 // Why the column has COLLATE "C": in Danish the two letters aa are one, which comes behind z.
 func TestTokensDoNotSortInEveryLanguage(t *testing.T) {
-	db, _ := database(t, "danish", Postgres)
+	db, _ := database(t)
 	older, newer := zksync.Token{Zxid: 0xaa}, zksync.Token{Zxid: 0xab}
 	for collation, accepted := range map[string]bool{"da-x-icu": true, "C": false} {
 		var late bool
@@ -112,12 +112,14 @@ func TestTokensDoNotSortInEveryLanguage(t *testing.T) {
 
 func TestTheScriptIsRefusedAfterALaterHolder(t *testing.T) {
 	first, second := two(t)
-	db, _ := database(t, "script", Postgres)
+	db, _ := database(t)
+	var name string
+	require.NoError(t, db.QueryRow(`SELECT current_database()`).Scan(&name))
 	p, err := cluster()
 	require.NoError(t, err)
 	run := func(l *zksync.Lease) (string, error) {
 		cmd := exec.CommandContext(t.Context(), "sh", "stock.sh")
-		cmd.Env = append(os.Environ(), "MENAGERIE_TOKEN="+l.Token().String(), "PGHOST="+p.dir, "PGUSER=postgres", "PGDATABASE=script",
+		cmd.Env = append(os.Environ(), "MENAGERIE_TOKEN="+l.Token().String(), "PGHOST="+p.dir, "PGUSER=postgres", "PGDATABASE="+name,
 			"PATH="+p.bin+":"+os.Getenv("PATH"))
 		var said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &said, &said
