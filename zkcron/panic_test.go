@@ -2,6 +2,7 @@ package zkcron_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"testing"
@@ -19,7 +20,7 @@ const panicEnv = "ZKCRON_TEST_PANICS_AT"
 // A process of its own panics. The next one is told, and does not run that tick.
 func TestAPanicIsRecordedAndEndsTheProcess(t *testing.T) {
 	if addr := os.Getenv(panicEnv); addr != "" {
-		s, err := zksync.Connect(context.Background(), addr, zksync.WithTimeout(2*time.Second))
+		s, err := zksync.Connect(context.Background(), addr, zksync.WithTimeout(2*time.Second), zksync.WithTracer(&says{}))
 		require.NoError(t, err)
 		c := zkcron.New(s, path)
 		c.Every(job, time.Second, func(context.Context, zkcron.Tick) error { panic("out of cheese") })
@@ -33,6 +34,7 @@ func TestAPanicIsRecordedAndEndsTheProcess(t *testing.T) {
 	require.Error(t, err)
 	require.Contains(t, string(out), "panic: out of cheese")
 	require.Contains(t, string(out), "TestAPanicIsRecordedAndEndsTheProcess.func", "the stack of the function")
+	require.Contains(t, string(out), "traced: panicked, panic: out of cheese")
 
 	s, err := zksync.Connect(t.Context(), srv.Addr())
 	require.NoError(t, err)
@@ -50,4 +52,11 @@ func TestAPanicIsRecordedAndEndsTheProcess(t *testing.T) {
 		return nil
 	})
 	require.ErrorIs(t, c.Run(ctx), context.Canceled)
+}
+
+// says is a tracer that says the outcomes.
+type says struct{ outcomes }
+
+func (*says) Tick(_ context.Context, d zksync.TickData) {
+	fmt.Printf("traced: %s, %v\n", d.Outcome, d.Err)
 }

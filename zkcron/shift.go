@@ -16,6 +16,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -52,12 +53,13 @@ func (s *shift) serve(ctx context.Context) error {
 	}
 	for {
 		if s.record.unfinished() && s.wants.AtMostOnce {
-			givenUp := s.record
-			givenUp.Err = abandoned
-			if err := s.write(ctx, givenUp); err != nil {
+			last := s.record
+			last.Err = abandoned
+			if err := s.write(ctx, last); err != nil {
 				return err
 			}
-			s.logger().Warn("a tick did not come to its end, and is not run again", "scheduled", givenUp.Scheduled)
+			s.logger().Warn("a tick did not come to its end, and is not run again", "scheduled", last.Scheduled)
+			s.tellAbandoned(ctx, last)
 		}
 		now := s.cron.clock.now()
 		t := s.next(now)
@@ -249,18 +251,29 @@ func (s *shift) tick(ctx context.Context, t Tick) error {
 	if t.Missed > 0 {
 		s.logger().Warn("ticks were missed", "missed", t.Missed, "scheduled", t.Scheduled)
 	}
-	err := s.call(ctx, t)
+	switch {
+	case before.unfinished(): // this is another run of its tick
+		s.tellAbandoned(ctx, before)
+	case t.Missed > 0:
+		s.tell(ctx, tickMissed, begun, session.Tick{Missed: t.Missed})
+	}
+	began := time.Now()
+	err := s.call(ctx, t, began)
 	if err != nil && ctx.Err() != nil {
 		return errs.OfContext(ctx) // it was not finished, and the next process runs it again
 	}
+	outcome := tickDone
 	if err != nil {
+		outcome = tickFailed
 		s.logger().Warn("a tick failed", "scheduled", t.Scheduled, "error", err)
 	}
-	return s.end(context.WithoutCancel(ctx), err)
+	result := s.end(context.WithoutCancel(ctx), err)
+	s.tellEnd(ctx, outcome, began, err)
+	return result
 }
 
 // call runs the function.
-func (s *shift) call(ctx context.Context, t Tick) error {
+func (s *shift) call(ctx context.Context, t Tick, began time.Time) error {
 	ctx, end := s.lease.Bind(ctx)
 	defer end()
 	done := make(chan error, 1)
@@ -268,7 +281,7 @@ func (s *shift) call(ctx context.Context, t Tick) error {
 		err := errors.New("the function called runtime.Goexit")
 		defer func() {
 			if p := recover(); p != nil {
-				s.panicked(ctx, p)
+				s.panicked(ctx, p, began)
 				panic(p)
 			}
 			done <- err
@@ -279,11 +292,13 @@ func (s *shift) call(ctx context.Context, t Tick) error {
 }
 
 // panicked records a panic as the error of its tick, or the next process would run into the same one.
-func (s *shift) panicked(ctx context.Context, p any) {
+func (s *shift) panicked(ctx context.Context, p any, began time.Time) {
 	s.cron.at.Logger().Error("a job panicked", "job", s.name, "panic", p, "stack", string(debug.Stack()))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.lease.Ticket().Epoch.Timeout())
 	defer cancel()
-	_ = s.end(ctx, fmt.Errorf("panic: %v", p)) // the process ends, whether it is recorded or not
+	err := fmt.Errorf("panic: %v", p)
+	_ = s.end(ctx, err) // the process ends, whether it is recorded or not
+	s.tellEnd(ctx, tickPanicked, began, err)
 }
 
 // end writes the end of the run in the record. The tick is done, so no other process must run it again: end tries to write as long as
