@@ -105,6 +105,7 @@ func (a *assignment) own(ctx context.Context, it *item, here *presence.Stay, rou
 		attempt := 0
 		if failure != nil {
 			attempt, err = a.giveUp(l.Context(), it) // before the next owner has the lease
+			a.tell(ctx, it, l, itemGiven, failure)
 		}
 		_ = l.Unlock() // it fails if the lease was lost, which f knows
 		if failure != nil && a.onError != nil {
@@ -189,15 +190,19 @@ func (a *assignment) under(ctx context.Context, it *item, l *zksync.Lease, here 
 		return false, nil, nil
 	}
 	if !done {
+		a.tell(running, it, l, itemGained, nil)
 		err := calls(func() error { return a.f(running, it.name, l) })
 		stop := new(stopped)
 		switch {
 		case errors.As(err, &stop):
+			a.tell(running, it, l, itemGiven, nil)
 			a.fail(stop)
 			return true, nil, nil
 		case errors.Is(err, errGoexit):
+			a.tell(running, it, l, itemGiven, err)
 			return true, nil, fmt.Errorf("the item %s: %w", errs.Quote(it.name), err) // it would exit again
 		case err != nil && (running.Err() != nil || !l.Valid()): // f may see that the lease is lost before its context ends
+			a.tell(running, it, l, itemGiven, nil)
 			return false, nil, nil
 		case err != nil:
 			return false, err, nil
@@ -207,6 +212,7 @@ func (a *assignment) under(ctx context.Context, it *item, l *zksync.Lease, here 
 	it.done, it.recorded = true, done
 	a.mu.Unlock()
 	if !done {
+		a.tell(running, it, l, itemDone, nil)
 		err = a.setDone(it)
 	}
 	return true, nil, err
