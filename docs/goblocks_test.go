@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -26,18 +27,17 @@ import (
 //   - What they import follows from the names that they use: sources.
 //   - "..." stands for anything: such a block is not run. Others are not run for the reasons in notRun.
 //   - A comment behind fmt.Println is what it prints.
-//   - Blocks that need another module are compiled in the tests of that module: elsewhere.
+//   - Blocks that need another module are parts of its sources: elsewhere.
 var (
 	// sources are the packages that blocks use, beside those of this module. The key is the name in front of the dot.
 	sources = map[string]string{
 		"context": "context", "ensemble": module + "internal/testing/ensemble", "errors": "errors", "exec": "os/exec", "fmt": "fmt",
 		"http": "net/http", "log": "log", "maps": "maps", "net": "net", "os": "os", "rand": "math/rand/v2", "signal": "os/signal",
-		"slices": "slices", "slog": "log/slog", "sql": "database/sql", "strconv": "strconv", "strings": "strings", "sync": "sync",
+		"require": "github.com/stretchr/testify/require", "slices": "slices", "slog": "log/slog", "sql": "database/sql", "strconv": "strconv", "strings": "strings", "sync": "sync",
 		"synctest": "testing/synctest", "syscall": "syscall", "testing": "testing", "time": "time", "zk": "github.com/go-zookeeper/zk",
 	}
 	// assumed are the declarations that the blocks of a page take for granted.
 	assumed = map[string]string{
-		"../README.md": `var work = func(zksync.Token) <-chan struct{} { return nil }`,
 		"cron.md": `var invoices = func(context.Context, time.Time, zksync.Token) error { return nil }
 			var synchronize = func(context.Context, zkcron.Tick) error { return nil }`,
 		"ensemble.md": `var (
@@ -64,8 +64,13 @@ var (
 		"e.SetSequence(":  "it is for real servers",
 		"exec.Command(":   "it starts another program",
 	}
-	// elsewhere are the pages whose blocks need another module, each with the test that compiles them.
-	elsewhere = map[string]string{}
+	// elsewhere are the pages whose blocks need another module: each block is a part of one of these files, which are compiled there.
+	elsewhere = map[string]string{
+		"fencing.md":    "../examples/fencing/*.go",
+		"kubernetes.md": "../examples/kubernetes/*.go",
+		"metrics.md":    "../observe/zkprom/*_test.go",
+		"traces.md":     "../observe/zkotel/*_test.go",
+	}
 	// withoutBodies has the signatures of functions, which another test compares with the code.
 	withoutBodies = "zktest/signatures.md"
 )
@@ -78,8 +83,8 @@ func TestEveryGoBlockCompilesAndRuns(t *testing.T) {
 		if b.lang != "go" || b.page == withoutBodies {
 			continue
 		}
-		if test, ok := elsewhere[b.page]; ok {
-			require.Contains(t, read(t, test), filepath.Base(b.page), "%s does not compile the blocks of %s", test, b.page)
+		if files := elsewhere[b.page]; files != "" {
+			assert.True(t, contain(t, files, b.text), "no file of %s has the block in line %d of %s", files, b.line, b.page)
 			continue
 		}
 		n++
@@ -103,6 +108,16 @@ func TestEveryGoBlockCompilesAndRuns(t *testing.T) {
 	out, err = exec.Command(program, "-test.v").CombinedOutput()
 	require.NoError(t, err, string(out))
 	require.Equal(t, ran, strings.Count(string(out), "--- PASS: "), string(out))
+}
+
+// contain reports whether one of some files has the lines of a block, however they are indented.
+func contain(t *testing.T, files, text string) bool {
+	lines := regexp.MustCompile(`(?m)^[ \t]+`)
+	names, err := filepath.Glob(files)
+	require.NoError(t, err)
+	return slices.ContainsFunc(names, func(name string) bool {
+		return strings.Contains(lines.ReplaceAllString(read(t, name), ""), lines.ReplaceAllString(text, ""))
+	})
 }
 
 // harness runs the blocks.

@@ -40,10 +40,7 @@ var (
 			until menagerie ls /locks/nightly 2> /dev/null | grep -q waiting; do sleep 0.05; done
 			kill -STOP $holder`,
 		"commands/once.md#once": `menagerie once /migrations/42 -- ./migrate.sh 42`,
-		"commands/ls.md#ls": `for n in 1 2; do
-				menagerie lock /locks/nightly -- ./backup.sh &
-				until menagerie ls /locks/nightly 2> /dev/null | grep -q "^$((n-1))"; do sleep 0.05; done
-			done
+		"commands/ls.md#ls": twoLocks + `
 			menagerie sem /gpu --permits 8 --weight 3 -- sleep 60 &
 			menagerie sem /gpu --permits 8 --weight 2 -- sleep 60 &
 			until menagerie ls /gpu 2> /dev/null | grep -q "^1"; do sleep 0.05; done
@@ -53,12 +50,24 @@ var (
 			menagerie elect /scheduler --id web-3:8080 -- sleep 60 &
 			until menagerie ls /scheduler 2> /dev/null | grep -q held; do sleep 0.05; done
 			menagerie elect /scheduler --id web-4:8080 -- sleep 60 &`,
+		"operations.md#a-lock-is-held-too-long": twoLocks,
+		"operations.md#a-lock-is-stuck":         oneLock,
+		"operations.md#a-holder-is-dead": `menagerie lock /locks/nightly --timeout 5s -- ./backup.sh & holder=$!
+			until menagerie ls /locks/nightly 2> /dev/null | grep -q held; do sleep 0.05; done
+			menagerie lock /locks/nightly -- true &
+			until menagerie ls /locks/nightly 2> /dev/null | grep -q waiting; do sleep 0.05; done
+			kill -KILL $holder`,
+		"operations.md#nothing-is-granted": oneLock,
+		"operations.md#elements-come-again-and-again": `for value in tea coffee milk; do menagerie queue put /queues/mails $value; done
+			for n in 1 2; do menagerie queue receive /queues/mails -- false; done`,
 	}
 	// elsewhereRun are the transcripts that do not run here, and why not, with the tests that run their like.
 	elsewhereRun = map[string]string{
 		"cli.md#a-lock-is-stuck":                         "a terminal: `TestOnATerminalReleaseAsks`",
 		"cli.md#a-server-is-gone":                        "real servers: `TestAServerThatIsDownIsAFindingOnly`",
 		"cli.md#a-server-is-gone/2":                      "real servers: `TestServersWithoutAQuorumDoNotServe`",
+		"operations.md#no-session":                       "real servers: `TestServersWithoutAQuorumDoNotServe`",
+		"operations.md#a-server-is-lost":                 "real servers: `TestASilentServerDoesNotKeepTheOthersFromBeingSeen`",
 		"commands/demo.md#demo":                          "it is long: `TestDemoWithAKilledHolderLosesNothing`",
 		"commands/demo.md#serve":                         "a client: `TestServeVerboseTellsRequestsSessionsAndConnections`",
 		"commands/status.md#release":                     "a terminal: `TestOnATerminalReleaseAsks`",
@@ -68,11 +77,18 @@ var (
 	scripts = map[string]string{"backup.sh": "exec sleep 60", "report.sh": "exec sleep 60"}
 	// checkedOnly are the blocks with commands of menagerie, and without output, that do not run, and why not.
 	checkedOnly = map[string]string{
-		"../README.md#on-the-command-line": "some wait for others, or until a signal",
-		"commands/barrier.md#barrier":      "each waits for parties",
+		"commands/barrier.md#barrier": "each waits for parties",
 	}
 	// programs are not there, or would do something here.
 	programs = []string{"make", "man", "systemctl"}
+)
+
+const (
+	oneLock = `menagerie lock /locks/nightly -- ./backup.sh &
+		until menagerie ls /locks/nightly 2> /dev/null | grep -q "^0"; do sleep 0.05; done`
+	twoLocks = oneLock + `
+		menagerie lock /locks/nightly -- ./backup.sh &
+		until menagerie ls /locks/nightly 2> /dev/null | grep -q "^1"; do sleep 0.05; done`
 )
 
 // patience is for a busy machine.
@@ -216,7 +232,9 @@ func (s *shell) run(t *testing.T, text string) {
 
 var (
 	scripted  = regexp.MustCompile(`\./([\w.-]+)`)
-	look      = regexp.MustCompile(`^menagerie (ls|deadlocks|status)\b`)
+	runnable  = regexp.MustCompile(`^(menagerie|cat|cd|echo|export|kill|mkdir|printf|sleep) |^\./`)
+	look      = regexp.MustCompile(`^menagerie (ls|deadlocks|status)\b|^menagerie .* --wait \d`)
+	queues    = regexp.MustCompile(`^menagerie (?:lock|rlock|sem|elect) (/\S+) .*&`) // whose next command comes when it has queued
 	serve     = regexp.MustCompile(`\bmenagerie serve\b`)
 	address   = regexp.MustCompile(`\b127\.0\.0\.1:\d+`)
 	listens   = regexp.MustCompile(`(?m)^listening on (\S+)$`)
@@ -231,23 +249,20 @@ var (
 		{regexp.MustCompile(`[\w.-]+ pid \d+`), "PROCESS"},
 		{regexp.MustCompile(`@[\w.-]+:\d+`), "@PROCESS"},
 		{regexp.MustCompile(`\bon [\w.-]+:\d+ at\b`), "on PROCESS at"},
-		{regexp.MustCompile(`\b[\w.-]+:\d{4,5}\b`), "ADDRESS"},
+		{regexp.MustCompile(`\b[\w.-]+:\d{4,5}\b(,[\w.-]+:\d{4,5}\b)*`), "ADDRESS"},
 		{regexp.MustCompile(`\b\d+ s\b`), "SPAN"},
 		{regexp.MustCompile(`\b(\d[\d.]*(h|ms|µs|m|s))+\b`), "SPAN"},
 		{regexp.MustCompile(` +`), " "},
 	}
 )
 
-// shows runs a command until it prints what the page shows. Only one that looks is tried again.
+// shows runs a command until it prints what the page shows. Only one that looks, or gives up, is tried again. Other programs than menagerie and
+// the simplest are not run: they would install something, or ask servers elsewhere.
 func (s *shell) shows(t *testing.T, c command) {
-	text := strings.NewReplacer(s.seen...).Replace(c.text)
-	serves := serve.MatchString(text)
-	if serves && !strings.Contains(text, "--listen") {
-		text = serve.ReplaceAllString(text, "menagerie serve --listen 127.0.0.1:0")
+	if !runnable.MatchString(c.text) {
+		return
 	}
-	if serves && !strings.Contains(text, "&") {
-		text = strings.TrimSpace(text) + " &"
-	}
+	text := s.adapted(c.text)
 	file := filepath.Join(s.folder, fmt.Sprintf("out-%d", s.n))
 	want, got := shape(c.prints), []string(nil)
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
@@ -265,6 +280,23 @@ func (s *shell) shows(t *testing.T, c command) {
 			require.Equal(t, want, got, "%s\nprints:\n%s", c.text, printed)
 		}
 	}
+}
+
+// adapted is a command as it runs here: with the addresses of this run, a free port, and, in the background, until it has queued.
+func (s *shell) adapted(text string) string {
+	text = strings.NewReplacer(s.seen...).Replace(text)
+	serves := serve.MatchString(text)
+	if serves && !strings.Contains(text, "--listen") {
+		text = serve.ReplaceAllString(text, "menagerie serve --listen 127.0.0.1:0")
+	}
+	if serves && !strings.Contains(text, "&") {
+		text = strings.TrimSpace(text) + " &"
+	}
+	if m := queues.FindStringSubmatch(text); m != nil {
+		text = fmt.Sprintf("entries() { menagerie ls %s 2> /dev/null | wc -l; }\nbefore=$(entries)\n%s\n"+
+			"until [ $(entries) -gt $before ]; do sleep 0.05; done", m[1], text)
+	}
+	return text
 }
 
 // meets notes which addresses of the page are which here.
