@@ -1,0 +1,224 @@
+package zkotel_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/observe/zkotel"
+	"github.com/go-menagerie/menagerie/reentrant"
+	"github.com/go-menagerie/menagerie/zkcond"
+	"github.com/go-menagerie/menagerie/zkrwmutex"
+	"github.com/go-menagerie/menagerie/zksemaphore"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// settled requires that each span that was started has ended, once, and returns how many there are of each name.
+func (p *process) settled(t *testing.T) map[string]int {
+	synctest.Wait()
+	count := make(map[string]int)
+	for _, s := range p.spans.GetSpans() {
+		count[s.Name]++
+	}
+	started := make(map[string]int)
+	for _, s := range p.started.Started() {
+		started[s.Name()]++
+	}
+	require.Equal(t, started, count)
+	return count
+}
+
+func TestALeaseOnAHoldHasNoSpanOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, zktest.Run(t))
+		m := reentrant.NewMutex(zksync.NewMutex(p.Session, "/a"))
+		err := m.Do(t.Context(), func(ctx context.Context, _ *zksync.Lease) error {
+			return m.Do(ctx, func(context.Context, *zksync.Lease) error { time.Sleep(time.Second); return nil })
+		})
+		require.NoError(t, err)
+		require.Equal(t, map[string]int{"acquire lock": 1, "hold lock": 1}, p.settled(t))
+		require.Equal(t, time.Second, took(p.only(t, "hold lock")))
+	})
+}
+
+func TestALeaseThatTakesThePlaceOfAnotherHasAHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, zktest.Run(t))
+		rw := zkrwmutex.New(p.Session, "/rw")
+		write, err := rw.LockContext(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		read, err := rw.Downgrade(t.Context(), write)
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		require.NoError(t, read.Unlock())
+		require.Equal(t, time.Second, took(p.only(t, "hold write")))
+		require.Equal(t, 2*time.Second, took(p.only(t, "hold read")))
+
+		sem := zksemaphore.NewWeighted(p.Session, "/sem", 3)
+		require.NoError(t, sem.Acquire(t.Context(), 3))
+		time.Sleep(time.Second)
+		sem.Release(1)
+		time.Sleep(3 * time.Second)
+		sem.Release(2)
+		holds := p.ended(t, 2, "hold permit")
+		require.Equal(t, time.Second, took(holds[0]))
+		require.Equal(t, 3*time.Second, took(holds[1]))
+		p.settled(t)
+	})
+}
+
+func TestAWaitInsideALockHasTwoHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, zktest.Run(t))
+		m := zksync.NewMutex(p.Session, "/a")
+		c := zkcond.New(m, "/cond")
+		l := lock(t, t.Context(), m)
+		time.AfterFunc(5*time.Second, c.Signal)
+		l, err := c.WaitContext(t.Context(), l)
+		require.NoError(t, err)
+		require.NoError(t, l.Unlock())
+		require.Equal(t, 2, p.settled(t)["hold lock"])
+	})
+}
+
+func TestCloseEndsEachSpan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		p := start(t, srv)
+		held := zksync.NewMutex(p.Session, "/a")
+		lock(t, t.Context(), held)
+		lock(t, t.Context(), zksync.NewMutex(srv.Session(t), "/b"))
+		for _, m := range []*zksync.Mutex{held, zksync.NewMutex(p.Session, "/b")} {
+			go func() { _, _ = m.LockContext(t.Context()) }()
+		}
+		time.Sleep(time.Second)
+		require.NoError(t, p.Close())
+		require.Equal(t, map[string]int{"acquire lock": 3, "hold lock": 1}, p.settled(t))
+		require.Equal(t, "released", attributes(p.only(t, "hold lock"))["lock.end"])
+	})
+}
+
+// A loss is reported in a goroutine of its own, so it may come before the grant.
+func TestALossThatIsReportedBeforeTheGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, zktest.Run(t))
+		tracer := zkotel.New(zkotel.WithTracerProvider(p.provider))
+		ctx := tracer.AcquireStart(t.Context(), zksync.AcquireStartData{Path: "/a", Kind: zksync.KindLock, Position: -1})
+		lost := func(zxid int64) {
+			tracer.(zksync.LossTracer).Lost(ctx, zksync.LossData{
+				Path: "/a", Kind: zksync.KindLock, Token: zksync.Token{Zxid: zxid}, Held: time.Second, Reason: zksync.ReasonSession, Err: zksync.ErrLost,
+			})
+		}
+		time.Sleep(time.Minute)
+		lost(7)
+		lost(5) // of a grant before, that the acquisition did not return
+		tracer.AcquireEnd(ctx, zksync.AcquireEndData{Path: "/a", Kind: zksync.KindLock, Token: zksync.Token{Zxid: 7}, Waited: time.Minute})
+		require.Equal(t, map[string]int{"acquire lock": 1, "hold lock": 2}, p.settled(t))
+		for _, hold := range p.ended(t, 2, "hold lock") {
+			require.Equal(t, time.Second, took(hold))
+			require.Equal(t, p.only(t, "acquire lock").SpanContext.SpanID(), hold.Parent.SpanID())
+		}
+	})
+}
+
+func TestTracersDoNotMixTheirSpans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		a, b := start(t, srv), start(t, srv)
+		both := zksync.Tracers(zkotel.New(zkotel.WithTracerProvider(a.provider)), zkotel.New(zkotel.WithTracerProvider(b.provider)))
+		s := srv.Session(t, zksync.WithTracer(both))
+		l := lock(t, t.Context(), zksync.NewMutex(s, "/a"))
+		time.Sleep(time.Second)
+		require.NoError(t, l.Unlock())
+		for _, p := range []*process{a, b} {
+			require.Equal(t, map[string]int{"acquire lock": 1, "hold lock": 1}, p.settled(t))
+			require.Equal(t, time.Second, took(p.only(t, "hold lock")))
+		}
+	})
+}
+
+// TestEverySpanEndsOnce has goroutines that lock and leave at random, while sessions end and nodes vanish.
+func TestEverySpanEndsOnce(t *testing.T) {
+	for seed := range uint64(5) {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Run(t)
+			grants := 0
+			var all []*process
+			var work sync.WaitGroup
+			var mu sync.Mutex
+			for i := range 2 {
+				p := start(t, srv, zkotel.WithPropagation())
+				all = append(all, p)
+				for j := range 4 {
+					rnd := rand.New(rand.NewPCG(seed, uint64(10*i+j)))
+					work.Go(func() {
+						n := play(t, srv, p, rnd)
+						mu.Lock()
+						defer mu.Unlock()
+						grants += n
+					})
+				}
+			}
+			work.Wait()
+			time.Sleep(time.Minute) // losses are reported
+			acquired, held := 0, 0
+			for _, p := range all {
+				require.NoError(t, p.Close())
+				for name, n := range p.settled(t) {
+					if name == "hold lock" || name == "hold permit" {
+						held += n
+					} else {
+						acquired += n
+					}
+				}
+				require.Zero(t, zkotel.Locks(p.tracer))
+			}
+			require.Equal(t, 2*4*rounds, acquired)
+			require.Equal(t, grants, held)
+			require.Greater(t, grants, rounds)
+		})
+	}
+}
+
+const rounds = 30
+
+// play is what a goroutine does. It returns how many locks it got.
+func play(t *testing.T, srv *zktest.Server, p *process, rnd *rand.Rand) (grants int) {
+	m, sem := zksync.NewMutex(p.Session, "/a", zksync.WithMaxHold(40*time.Millisecond)), zksemaphore.NewWeighted(p.Session, "/sem", 3)
+	some := func(n int) time.Duration { return time.Duration(rnd.IntN(n)) * time.Millisecond }
+	for range rounds {
+		ctx, cancel := context.WithTimeout(t.Context(), some(200))
+		var l *zksync.Lease
+		var err error
+		switch rnd.IntN(4) {
+		case 0:
+			l, err = m.TryLockContext(ctx)
+		case 1:
+			l, err = sem.AcquireLease(ctx, 1+rnd.Int64N(3))
+		default:
+			l, err = m.LockContext(ctx)
+		}
+		cancel()
+		if err != nil {
+			continue
+		}
+		grants++
+		time.Sleep(some(60))
+		switch rnd.IntN(10) {
+		case 0:
+			srv.Expire(p.ID())
+		case 1:
+			_, _ = l.Guard(t.Context(), &zk.DeleteRequest{Path: l.Node(), Version: -1})
+		}
+		_ = l.Unlock()
+	}
+	return grants
+}
