@@ -86,9 +86,7 @@ func (l *local) left(path string, token zksync.Token) {
 		if i < 0 {
 			return
 		}
-		if k.waiting > 0 {
-			k.last, k.ended = k.holds[i], time.Now()
-		}
+		k.last, k.ended = k.holds[i], time.Now()
 		k.holds = slices.Delete(k.holds, i, i+1)
 	})
 }

@@ -21,7 +21,7 @@ type scope struct {
 	current atomic.Pointer[context.Context] // has the span
 
 	mu    sync.Mutex
-	over  bool           // the acquisition has ended
+	over  bool           // the acquisition has ended with a hold
 	hold  trace.Span     // nil unless held
 	token zksync.Token   // of hold
 	early []zksync.Token // of holds that ended before the acquisition did: see end
@@ -41,13 +41,6 @@ func (s *scope) Value(k any) any {
 func (t *tracer) scopeOf(ctx context.Context) *scope {
 	s, _ := ctx.Value(key{t}).(*scope)
 	return s
-}
-
-// fail notes that the acquisition has ended without a hold.
-func (s *scope) fail() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.over = true
 }
 
 // grant starts the span of the hold with start, unless that hold has ended already: a loss is reported in a goroutine of its

@@ -91,8 +91,6 @@ func (t *tracer) AcquireEnd(ctx context.Context, data zksync.AcquireEndData) {
 	}
 	if data.Err == nil {
 		t.grant(s, o, data)
-	} else {
-		s.fail()
 	}
 	if !expected(result, data.Err) {
 		s.acquire.SetStatus(codes.Error, data.Err.Error())
@@ -116,7 +114,8 @@ func (t *tracer) link(s *scope, data zksync.AcquireEndData, outcome string) {
 	var ahead []trace.SpanContext
 	switch outcome {
 	case granted:
-		if before := t.local.granted(data.Path, s.began); data.Position == 0 { // else another process was between
+		before := t.local.granted(data.Path, s.began)
+		if before.IsValid() && data.Position == 0 { // else another process was between
 			ahead = append(ahead, before)
 		}
 	case canceled, notAcquired:
@@ -124,13 +123,11 @@ func (t *tracer) link(s *scope, data zksync.AcquireEndData, outcome string) {
 	default:
 		t.local.gaveUp(data.Path)
 	}
-	if len(ahead) == 0 || !ahead[0].IsValid() {
-		ahead = []trace.SpanContext{remote(data.AheadTrace)}
+	if other := remote(data.AheadTrace); len(ahead) == 0 && other.IsValid() {
+		ahead = append(ahead, other)
 	}
 	for _, a := range ahead {
-		if a.IsValid() {
-			s.acquire.AddLink(trace.Link{SpanContext: a})
-		}
+		s.acquire.AddLink(trace.Link{SpanContext: a})
 	}
 }
 

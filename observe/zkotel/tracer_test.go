@@ -355,19 +355,13 @@ func TestEachPlaceInTheQueueIsAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
 		p := start(t, srv)
-		var ahead []*zksync.Lease
-		for range 2 {
-			s := srv.Session(t)
-			go func() {
-				l, err := zksync.NewMutex(s, "/a").LockContext(t.Context())
-				if err == nil {
-					ahead = append(ahead, l)
-				}
-			}()
-			time.Sleep(time.Second)
-		}
-		time.AfterFunc(time.Second, func() { _ = ahead[0].Unlock() })
-		time.AfterFunc(3*time.Second, func() { _ = ahead[1].Unlock() })
+		first := lock(t, t.Context(), zksync.NewMutex(srv.Session(t), "/a"))
+		second := zksync.NewMutex(srv.Session(t), "/a")
+		go func() {
+			_ = second.Do(t.Context(), func(context.Context, *zksync.Lease) error { time.Sleep(2 * time.Second); return nil })
+		}()
+		time.Sleep(time.Second)
+		time.AfterFunc(time.Second, func() { _ = first.Unlock() })
 		require.NoError(t, lock(t, t.Context(), zksync.NewMutex(p.Session, "/a")).Unlock())
 		waited := p.only(t, "acquire lock")
 		require.Equal(t, int64(2), attributes(waited)["lock.position"])
