@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ends has a part of the last line of each example.
+// ends has a part of the last line of each example. The service ends when it is told to, and has a test of its own.
 var ends = map[string]string{
 	"cacherefill":      "was accepted: false",
 	"javahalf":         "the two halves were never inside at the same time",
@@ -28,7 +28,7 @@ var ends = map[string]string{
 func TestEachExampleRunsToItsEnd(t *testing.T) {
 	mains, err := filepath.Glob("*/main.go")
 	require.NoError(t, err)
-	require.Len(t, mains, len(ends), "each example has its last line here")
+	require.Len(t, mains, len(ends)+1, "each example has its last line here")
 	for name, end := range ends {
 		_, err := os.Stat(filepath.Join(name, "go.mod"))
 		own := err == nil
