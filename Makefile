@@ -71,10 +71,10 @@ test test-in-process test-realtime test-ensemble: export JDK_JAVA_OPTIONS ?= -XX
 
 .PHONY: test
 test: compiler zookeeper network ## all tests: in-process, also with the race detector, and beside that Go's own and those on three real servers
-	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 7 test-realtime test-page test-databases test-others test-generated test-ensemble gosuite
+	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 8 test-realtime test-page test-databases test-generated test-generated-race test-others test-ensemble gosuite
 
 .PHONY: test-in-process
-test-in-process: test-realtime test-page test-others test-generated ## all tests with the race detector, of the generated programs a part; and all of those without it
+test-in-process: test-realtime test-page test-others test-generated test-generated-race ## all tests with the race detector, of the generated programs a part; and all of those without it
 
 # Two targets that begin at the same time would each compile these packages.
 .PHONY: race-packages
@@ -102,10 +102,16 @@ test-databases: compiler ## docs/fencing.md: PostgreSQL, SQLite and others refus
 test-others: race-packages
 	$(alltests) -race -cpu 1 $(others)
 
+# All tests of these two run here, and begin first: theirs take the longest.
+whole = ./recipes_test/faults ./recipes_test/types
+
 .PHONY: test-generated
 test-generated: compiler
-	$(generating) -run '$(generated)' $(GENERATED)
-	$(generating) -skip '$(generated)' ./recipes_test/faults ./recipes_test/types
+	$(generating) $(whole)
+	$(generating) -run '$(generated)' $$($(GO) list $(GENERATED) | grep -vE '/recipes_test/(faults|types)$$')
+
+.PHONY: test-generated-race
+test-generated-race: race-packages
 	$(generating) -race -short -skip '$(long)' $$($(GO) list $(GENERATED) | grep -vE '/recipes_test/(faults|types)$$')
 
 .PHONY: test-unit

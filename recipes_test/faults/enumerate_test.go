@@ -59,16 +59,16 @@ func run(t *testing.T, sc scenario, plans []plan, normal time.Duration) result {
 	return res
 }
 
-func TestEveryFaultAtEveryRequestLeavesTheLockSound(t *testing.T) { strikeLocks(t, scenarios()) }
+func TestEveryFaultAtEveryRequestLeavesTheLockSound(t *testing.T) { strikeLocks(t, scenarios(), proving.Drawn) }
 
 func TestEveryFaultAtEveryRequestOfSealedEntriesLeavesTheLockSound(t *testing.T) {
 	queue.Crowd = 0 // for no other test: this one is not parallel to any
 	t.Cleanup(func() { queue.Crowd = 3 })
-	strikeLocks(t, sealedScenarios())
+	strikeLocks(t, sealedScenarios(), proving.Third)
 }
 
-// strikeLocks plays each scenario once for every request and every fault.
-func strikeLocks(t *testing.T, all []scenario) {
+// strikeLocks plays each scenario once for every request and every fault that is drawn.
+func strikeLocks(t *testing.T, all []scenario, drawn func(testing.TB, ...any) bool) {
 	began := time.Now()
 	var cases atomic.Int64
 	t.Run("all", func(t *testing.T) {
@@ -78,7 +78,7 @@ func strikeLocks(t *testing.T, all []scenario) {
 				normal := run(t, sc, nil, 0)
 				t.Logf("requests of each client: %v, takes %v", normal.asked, normal.took)
 				for _, p := range singles(sc, normal.asked) {
-					if proving.Drawn(t, p) {
+					if drawn(t, p) {
 						cases.Add(1)
 						t.Run(p.name(), func(t *testing.T) { strikes(t, sc, p, normal.took) })
 					}

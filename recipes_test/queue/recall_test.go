@@ -405,7 +405,7 @@ func (o *office) silence(ctx context.Context, q *zkqueue.Queue[int], first int, 
 // A consumer that remembers a listing of delayed elements misses none, whatever others, faults and servers that lag do: each element
 // is acknowledged or taken, or comes again, and it comes at once when it is due.
 func TestEveryElementComesBesideDelayedOnesInAStorm(t *testing.T) {
-	recalled, seeds := 0, proving.Rounds(40)
+	recalled, seeds := 0, proving.Rounds(20)
 	for seed := range uint64(seeds) {
 		proving.AmongMembers(t, 4, 500*time.Millisecond, func(t *testing.T, e *zktest.Ensemble) { recalled += besideDelayed(t, e, seed) })
 	}
