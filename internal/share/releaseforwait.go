@@ -139,10 +139,10 @@ func (m monitor) again(kept, l *lease.Lease, g *grant) bool {
 	c := m.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	g.placed = false // for those who have come meanwhile
 	if c.hold != l || g.ticket.Over() || g.unsettled() {
 		return false
 	}
 	g.passes++
-	g.placed = false // for those who have come meanwhile
 	return c.grantTo(kept, g, time.Now())
 }

@@ -37,7 +37,7 @@ func newHouse(w *world, index int) *house {
 	h.timeout = []time.Duration{4, 6, 10}[w.rnd.IntN(3)] * time.Second
 	h.opts = w.secret
 	if w.rnd.IntN(4) == 0 {
-		h.opts = append(slices.Clone(h.opts), zksync.WithLeaseFraction(0.5), zksync.WithName(h.String()))
+		h.opts = append(slices.Clone(h.opts), zksync.WithLeaseFraction(0.5), zksync.WithName(h.String()), zksync.WithTracer(w.tracer))
 	}
 	h.open()
 	if w.srv.still && index > 0 {

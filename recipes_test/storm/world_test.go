@@ -59,6 +59,7 @@ type world struct {
 	srv    *servers
 	rnd    *rand.Rand // of the one that makes the world
 	meter  *meter
+	tracer *tracer
 	houses []*house
 	admin  *zksync.Session // removes nodes from outside
 	secret []zksync.SessionOption
@@ -85,7 +86,7 @@ func newWorld(t testing.TB, seed uint64, aloud bool) *world {
 	w.rnd = w.stream(0)
 	first, k := draws(seed)
 	w.srv = newServers(t, kinds[k])
-	w.meter = newMeter(w)
+	w.meter, w.tracer = newMeter(w), newTracer(w)
 	w.srv.watched(w.meter.judge, w.meter.commit)
 	if w.rnd.IntN(4) == 0 { // nobody else may read or write
 		w.secret = []zksync.SessionOption{zksync.WithAuth("digest", []byte("storm:secret")), zksync.WithACL(zk.DigestACL(zk.PermAll, "storm", "secret")...)}
@@ -254,6 +255,7 @@ func (w *world) end() {
 	if !w.spoilt.Load() {
 		time.Sleep(settles)
 		w.checkStrays()
+		w.tracer.closed()
 	}
 }
 
