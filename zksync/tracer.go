@@ -7,7 +7,7 @@ import (
 
 // Tracer is called when a goroutine begins to acquire a lease, and when that ends. Its methods must be quick,
 // and must not call [Session.Close], which waits for them. It may also implement the optional parts: types
-// whose names end with Tracer. A part that is not implemented costs nothing.
+// whose names end with Tracer. A part that is not implemented costs nothing. [Tracers] combines several.
 type Tracer interface {
 	// AcquireStart is called before the first request. AcquireEnd and the lease's context have the context it
 	// returns.
@@ -18,8 +18,9 @@ type Tracer interface {
 
 // WaitTracer is an optional part of a [Tracer].
 type WaitTracer interface {
-	// Wait is called when a waiter knows its place in the queue, and at each change that it learns of. It sends
-	// nothing for that. ctx is that of AcquireStart.
+	// Wait is called when a waiter knows its place in the queue, and at each change that it learns of; it sends
+	// nothing for that. It has a goroutine of its own, so it may still run when AcquireEnd is called, and does
+	// not begin after that. ctx is that of AcquireStart.
 	Wait(ctx context.Context, data WaitData)
 }
 
@@ -49,31 +50,39 @@ type SessionTracer interface {
 
 // RequestTracer is an optional part of a [Tracer].
 type RequestTracer interface {
-	// Request is called at the end of every request, in the goroutine that reads the connection.
+	// Request is called at the end of every request that was sent, before its caller learns of the end. All
+	// other answers wait meanwhile, so it must not block. The handshake of a connection is no request.
 	Request(data RequestData)
 }
 
-// PropagationTracer is an optional part of a [Tracer]. With it a waiter makes one more request, to read who
-// holds.
+// PropagationTracer is an optional part of a [Tracer]. With it a wait costs one more request, which reads the
+// entry that it waits for.
 type PropagationTracer interface {
-	// Propagate returns a W3C traceparent for the node that is about to be created for the acquisition of ctx;
-	// everybody who may read the node can read it. AcquireEndData has it at a waiter as AheadTrace.
+	// Propagate returns the W3C traceparent of the acquisition of ctx, for the entry that is about to be created;
+	// others are left out. Everybody who may read the node can read it. AcquireEndData has it at a waiter as
+	// AheadTrace, also at a hand-over inside the process.
 	Propagate(ctx context.Context) string
 }
 
 // DeliveryTracer is an optional part of a [Tracer], called by a zkqueue.Queue.
 type DeliveryTracer interface {
+	// Delivery is called once for each event that is known to have happened. An element that is received is then
+	// acked, nacked (also by Unlock or Close), or its lease is lost: see LossTracer. One that is taken or drained
+	// is received and acked.
 	Delivery(ctx context.Context, data DeliveryData)
 }
 
 // TickTracer is an optional part of a [Tracer], called by a zkcron.Cron.
 type TickTracer interface {
-	// Tick is called when a tick has ended, or is known to have been missed.
+	// Tick is called when the end of a run is in the record (done, failed, panicked), and by the next holder of
+	// the job if it is not (abandoned). A tick that runs although others before it were missed has that said
+	// when it begins.
 	Tick(ctx context.Context, data TickData)
 }
 
 // AssignTracer is an optional part of a [Tracer], called by the Assign of a zkgroup.Group.
 type AssignTracer interface {
+	// Assign is called before the function of an item (gained), and when it has returned (given up, done).
 	Assign(ctx context.Context, data AssignData)
 }
 
@@ -83,7 +92,7 @@ type AcquireStartData struct {
 	Path     string
 	Name     string // of WithName at the object; else empty
 	Kind     Kind
-	Position int // entries ahead, as far as this process knows without a request; -1 if unknown
+	Position int // entries ahead, as far as this process knows: 0 if it holds the place; -1 if unknown
 }
 
 // AcquireEndData describes how an acquisition ended.
@@ -94,8 +103,8 @@ type AcquireEndData struct {
 	Kind       Kind
 	Node       string        // path of the entry, if granted
 	Position   int           // entries ahead when it queued; 0 for a hand-over inside the process; -1 if unknown
-	Ahead      Owner         // of the entry that held when the wait ended, or before the grant, if known
-	AheadTrace string        // its traceparent, if known: see PropagationTracer
+	Ahead      Owner         // who held when the wait failed, if its error says that, or before a hand-over; with PropagationTracer before any grant
+	AheadTrace string        // of the same entry, if it has one: see PropagationTracer
 	Err        error         // nil if granted
 	Token      Token         // zero unless granted
 	Waited     time.Duration // since AcquireStart
@@ -160,9 +169,9 @@ type StateChangeData struct {
 // RequestData describes a request that has ended.
 type RequestData struct {
 	_        struct{}
-	Op       string        // create, delete, exists, get_data, set_data, get_children, multi, sync, ping ...
+	Op       string        // create, delete, exists, get_data, set_data, get_children, multi, sync, ping, auth, close_session ...; other
 	Duration time.Duration // since it was sent
-	Code     int           // of ZooKeeper; 0 is success, and also stands for no answer
+	Code     int           // of ZooKeeper, of a multi of the operation that failed; 0 is success, and also stands for no answer
 	Err      error         // nil for success; Ambiguous if the connection was lost first
 	Sent     int           // bytes
 	Received int           // bytes
@@ -185,10 +194,10 @@ type TickData struct {
 	Path      string
 	Name      string // of WithName at the Cron; else empty
 	Job       string
-	Scheduled time.Time
-	Outcome   string // done, failed, panicked, abandoned, missed
-	Missed    int    // ticks that this one stands for, if the outcome is missed
-	Token     Token
+	Scheduled time.Time     // of a missed one that of the tick that runs
+	Outcome   string        // done, failed, panicked, abandoned, missed
+	Missed    int           // ticks that this one stands for, if the outcome is missed
+	Token     Token         // of the run; zero for missed
 	Took      time.Duration // of done, failed and panicked
 	Err       error         // of failed, panicked and abandoned
 }
