@@ -78,32 +78,42 @@ func TestEveryFormOfALockFindsADeadlock(t *testing.T) {
 	}
 }
 
-// Wait returns with the lock, so its wait for the lock never fails: the other one does.
+// Wait returns with the lock, so its wait for the lock never fails: the other one does. What a tracer makes of the context changes nothing.
 func TestAConditionLocksAgainWhateverWaitsForIt(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		one, two := v.Session(detect), v.Session(detect)
-		m := zksync.NewMutex(one, "/locks/m")
-		c := zkcond.New(m, "/conds/c")
-		a, b := newOwner(t), newOwner(t)
-		a.locks(lock(one, "/locks/a"))
-		a.begins(func(ctx context.Context) (*zksync.Lease, error) {
-			l, err := m.LockContext(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return c.WaitContext(ctx, l)
+	for _, tracer := range []zksync.Tracer{nil, valued{}} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			one, two := v.Session(detect, zksync.WithTracer(tracer)), v.Session(detect, zksync.WithTracer(tracer))
+			m := zksync.NewMutex(one, "/locks/m")
+			c := zkcond.New(m, "/conds/c")
+			a, b := newOwner(t), newOwner(t)
+			a.locks(lock(one, "/locks/a"))
+			a.begins(func(ctx context.Context) (*zksync.Lease, error) {
+				l, err := m.LockContext(ctx)
+				if err != nil {
+					return nil, err
+				}
+				return c.WaitContext(ctx, l)
+			})
+			v.Quiet()
+			b.locks(lock(two, "/locks/m"))
+			b.begins(lock(two, "/locks/a"))
+			v.Settled("/locks/a", 2)
+			c.Signal()
+			v.Settled("/locks/m", 2)
+			a.waits()
+			b.deadlocked()
+			a.waits()
+			b.unlocks()
+			require.NoError(t, <-a.acquired)
+			a.unlocks()
 		})
-		v.Quiet()
-		b.locks(lock(two, "/locks/m"))
-		b.begins(lock(two, "/locks/a"))
-		v.Settled("/locks/a", 2)
-		c.Signal()
-		v.Settled("/locks/m", 2)
-		a.waits()
-		b.deadlocked()
-		a.waits()
-		b.unlocks()
-		require.NoError(t, <-a.acquired)
-		a.unlocks()
-	})
+	}
 }
+
+// valued is a tracer that gives each acquisition a context of its own.
+type valued struct{}
+
+func (valued) AcquireStart(ctx context.Context, _ zksync.AcquireStartData) context.Context {
+	return context.WithValue(ctx, valued{}, "traced")
+}
+func (valued) AcquireEnd(context.Context, zksync.AcquireEndData) {}
