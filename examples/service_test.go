@@ -69,6 +69,9 @@ func TestTheServiceReportsAnOutageAndEndsInOrder(t *testing.T) {
 	require.NoError(t, <-s.ended)
 	require.Empty(t, srv.Sessions(), "it closed its session")
 	s.wait(t, "service ended")
+	for _, l := range s.logs {
+		require.NotEqual(t, "ERROR", l["level"], l)
+	}
 	s.hasSpans(t)
 }
 
@@ -158,7 +161,8 @@ func (s *service) until(t *testing.T, path string, status int, text string) {
 	require.FailNow(t, "no such answer", "%s: %d %s", path, a.status, a.text)
 }
 
-// hasSpans requires that the spans of a payment were exported, each below its parent.
+// hasSpans requires that the spans of a payment were exported, each below its parent, and the last span, which ends just before the
+// process: the hold of the job.
 func (s *service) hasSpans(t *testing.T) {
 	type span struct {
 		Name                string
@@ -166,10 +170,12 @@ func (s *service) hasSpans(t *testing.T) {
 	}
 	spans := make(map[string]span)
 	var charge span
+	names := make(map[string]int)
 	for decoder := json.NewDecoder(&s.spans); decoder.More(); {
 		var next span
 		require.NoError(t, decoder.Decode(&next))
 		spans[next.SpanContext.SpanID] = next
+		names[next.Name]++
 		if next.Name == "charge" {
 			charge = next
 		}
@@ -179,4 +185,6 @@ func (s *service) hasSpans(t *testing.T) {
 		path = append(path, at.Name)
 	}
 	require.Equal(t, []string{"charge", "hold /orders/*/lock", "acquire /orders/*/lock", "POST /orders/{id}/pay"}, path)
+	require.Equal(t, 3, names["charge"])
+	require.Equal(t, 1, names["hold /cron"], names)
 }
