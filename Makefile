@@ -243,6 +243,18 @@ compiler:
 	@.ci/apt-install "$$($(GO) env CC | cut -d ' ' -f 1)" gcc libc6-dev || \
 		{ echo "without a C compiler: make test-unit" >&2; exit 1; }
 
+# The version that "make release" prepares. CHECK=no leaves out "make lint test", if that has just passed for this commit.
+VERSION ?=
+CHECK ?= yes
+
+.PHONY: release
+release: bin/release ## prepare VERSION=v0.1.0 in a clone, and print the commands that publish it: docs/releasing.md; CHECK=no if make lint test has just passed
+	bin/release -version "$(VERSION)" $(if $(filter no,$(CHECK)),-check=false)
+
+.PHONY: release-rehearsal
+release-rehearsal: ## prepare a version that is made up, with archives for all systems: ten minutes
+	MENAGERIE_FULL=1 $(alone) -C tools test -count=1 -timeout=1h -v -run TestThisRepositoryCanBeReleased ./release
+
 .PHONY: zookeeper
 zookeeper:
 	@$(GO) build -o bin/ensemble ./internal/testing/ensemble/cmd/ensemble
@@ -264,4 +276,8 @@ bin/benchcompare: tools/go.mod tools/go.sum $(wildcard tools/benchcompare/*.go)
 
 bin/typecheck: tools/go.mod tools/go.sum tools/typecheck/main.go
 	$(alone) -C tools build -o ../bin/typecheck ./typecheck
+	@touch $@
+
+bin/release: tools/go.mod tools/go.sum $(wildcard tools/release/*.go)
+	$(alone) -C tools build -o ../bin/release ./release
 	@touch $@

@@ -1,4 +1,6 @@
 // The examples are a module of their own, so that users of the locks do not inherit what the examples depend on.
+//
+// Internal to this repository: no version of it is released.
 module github.com/go-menagerie/menagerie/examples
 
 go 1.26.0

@@ -1,4 +1,6 @@
 // The tests beside other libraries are a module of their own: users of the locks do not need them.
+//
+// Internal to this repository: no version of it is released.
 module github.com/go-menagerie/menagerie/interop
 
 go 1.26.0

@@ -1,5 +1,7 @@
 // The development tools are a module of their own, so that users of the locks do not inherit what
 // the tools depend on.
+//
+// Internal to this repository: no version of it is released.
 module github.com/go-menagerie/menagerie/tools
 
 go 1.26.0

@@ -1,4 +1,6 @@
 // The rivals are a module of their own, so that users of the locks do not inherit what the rivals depend on.
+//
+// Internal to this repository: no version of it is released.
 module github.com/go-menagerie/menagerie/bench/rivals
 
 go 1.26.0

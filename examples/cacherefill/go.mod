@@ -1,4 +1,6 @@
 // SQLite is large, so the one example that uses it is a module of its own.
+//
+// Internal to this repository: no version of it is released.
 module github.com/go-menagerie/menagerie/examples/cacherefill
 
 go 1.26.0

@@ -1,4 +1,6 @@
 // The tests in a browser are a module of their own: the command does not need what drives it.
+//
+// Internal to this repository: no version of it is released.
 module github.com/go-menagerie/menagerie/cmd/menagerie/pagetest
 
 go 1.26.0
