@@ -67,14 +67,14 @@ build: ## compile everything; the commands go to bin
 	$(GO) build -o bin/ work
 
 # Most Java machines of the tests live for seconds, too short for the second compiler to pay off.
-test test-in-process test-realtime test-ensemble: export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+test test-in-process test-realtime test-interop test-ensemble: export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 
 .PHONY: test
 test: compiler zookeeper network ## all tests: in-process, also with the race detector, and beside that Go's own and those on three real servers
-	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 8 test-realtime test-page test-databases test-generated test-generated-race test-others test-ensemble gosuite
+	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 9 test-realtime test-interop test-page test-databases test-generated test-generated-race test-others test-ensemble gosuite
 
 .PHONY: test-in-process
-test-in-process: test-realtime test-page test-others test-generated test-generated-race ## all tests with the race detector, of the generated programs a part; and all of those without it
+test-in-process: test-realtime test-interop test-page test-others test-generated test-generated-race ## all tests with the race detector, of the generated programs a part; and all of those without it
 
 # Two targets that begin at the same time would each compile these packages.
 .PHONY: race-packages
@@ -84,8 +84,12 @@ race-packages: compiler
 .PHONY: test-realtime
 # Four of the command's tests side by side end in half the time of two.
 test-realtime: race-packages
-	$(gotest) -race -parallel 4 $$($(GO) list work | grep -E '/($(realtime))(/|$$)' | grep -v '/pagetest$$')
+	$(gotest) -race -parallel 4 $$($(GO) list work | grep -E '/($(realtime))(/|$$)' | grep -vE '/(pagetest$$|interop(/|$$))')
 	$(alone) -C tools test -count=1 ./...
+
+.PHONY: test-interop
+test-interop: race-packages
+	$(gotest) -race -parallel 4 ./interop/...
 
 # They drive programs: with the race detector the browser's driver alone would take half a minute to compile.
 .PHONY: test-page
