@@ -146,3 +146,34 @@ func TestVersionsThatMayBreak(t *testing.T) {
 		}
 	}
 }
+
+func TestATagThatGivesOtherFilesThanThoseTestedIsFound(t *testing.T) {
+	t.Parallel()
+	r, err := newRelease(t.Context(), options{repository: smallRepository(t, nil), version: "v0.1.0", now: time.Now(), out: io.Discard}, t.TempDir())
+	must(t, err)
+	must(t, r.setVersions(t.Context()))
+	must(t, r.sameFromGit(t.Context()))
+	write(t, string(r.clone), map[string]string{"LICENSE": "another\n"}) // a module without a licence gets the repository's
+	git(t, r.clone, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--all", "--message", "more")
+	git(t, r.clone, "tag", "--force", "part/v0.1.0")
+	must(t, os.RemoveAll(filepath.Join(r.dir, "fromgit")))
+	if err := r.sameFromGit(t.Context()); err == nil || !strings.Contains(err.Error(), ours+"/part: the tag gives ") {
+		t.Error(err)
+	}
+}
+
+func TestAProgramMustSayItsVersion(t *testing.T) { // not beside others: a program that they start would hold the written file open
+	r := &release{options: options{version: "v0.1.0", out: io.Discard}}
+	program := filepath.Join(t.TempDir(), "menagerie")
+	for build, fine := range map[string]bool{
+		`{"version":"v0.1.0","commit":"abc","modified":false}`: true,
+		`{"version":"v0.1.0","commit":"abc","modified":true}`:  false,
+		`{"version":"v0.1.0","commit":"abd","modified":false}`: false,
+		`{"version":"devel","commit":"abc","modified":false}`:  false,
+	} {
+		must(t, os.WriteFile(program, []byte("#!/bin/sh\necho '"+build+"'\n"), 0o755))
+		if err := r.saysItsVersion(t.Context(), program, "abc"); (err == nil) != fine {
+			t.Errorf("%s: %v", build, err)
+		}
+	}
+}
