@@ -65,7 +65,7 @@ func (w *workspace) replace(version string) error {
 	}
 	for _, pointer := range slices.Clone(work.Replace) {
 		r := *pointer // DropReplace clears it
-		if r.Old.Version == version || !slices.ContainsFunc(w.released, func(m goModule) bool { return m.path == r.Old.Path }) {
+		if !slices.ContainsFunc(w.released, func(m goModule) bool { return m.path == r.Old.Path }) {
 			continue
 		}
 		if err := errors.Join(work.DropReplace(r.Old.Path, r.Old.Version), work.AddReplace(r.Old.Path, version, r.New.Path, "")); err != nil {
