@@ -21,8 +21,12 @@ func ExampleNew() {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))
 	otel.SetTracerProvider(provider)
 
-	ctx := context.Background()
-	s, err := zksync.Connect(ctx, srv.Addr(), zksync.WithTracer(zkotel.New(zkotel.WithPaths("/orders/*"))))
+	ctx, servers := context.Background(), srv.Addr()
+	tracer := zkotel.New(
+		zkotel.WithPaths("/orders/*/lock"), // names for spans
+		zkotel.WithPropagation(),           // links between processes
+	)
+	s, err := zksync.Connect(ctx, servers, zksync.WithTracer(tracer))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -30,7 +34,7 @@ func ExampleNew() {
 	defer s.Close()
 
 	ctx, request := provider.Tracer("shop").Start(ctx, "POST /orders/4711")
-	lease, err := zksync.NewMutex(s, "/orders/4711").LockContext(ctx)
+	lease, err := zksync.NewMutex(s, "/orders/4711/lock").LockContext(ctx)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -46,8 +50,8 @@ func ExampleNew() {
 		fmt.Println(span.Name)
 	}
 	// Output:
-	// acquire /orders/*
+	// acquire /orders/*/lock
 	// charge
-	// hold /orders/*
+	// hold /orders/*/lock
 	// POST /orders/4711
 }

@@ -57,8 +57,8 @@ func (s *scope) grant(token zksync.Token, start func(context.Context) (context.C
 	s.current.Store(&ctx)
 }
 
-// end returns the span of the hold with this token, once. A hold may have none: it was lost or given back before the acquisition
-// ended, or its lease replaced another (a downgrade, fewer permits). Then the result is nil.
+// end returns the span of the hold with this token, once. A hold has none if it was lost or given back before the acquisition
+// ended: then the result is nil.
 func (s *scope) end(token zksync.Token) (hold trace.Span) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
