@@ -48,6 +48,9 @@ func (p *places) Wait(ctx context.Context, d zksync.WaitData) {
 	p.at("wait, %d ahead of %s, epoch %d", d.Position, d.Node[:strings.LastIndex(d.Node, "/")], d.Epoch)
 }
 
+// detections are with and without deadlock detection, with which an acquisition has a context of its own.
+var detections = [][]zksync.SessionOption{nil, {zksync.WithDeadlockDetection()}}
+
 // lock locks, in a goroutine of its own, and returns the lease, or nil after an error.
 func lock(ctx context.Context, m *zksync.Mutex) <-chan *zksync.Lease {
 	got := make(chan *zksync.Lease, 1)
@@ -115,50 +118,52 @@ func queueAgain(t *testing.T, srv *zktest.Server, m *zksync.Mutex) int {
 
 // Goroutines of one process learn the place of the entry with which they wait together, and of the holds that come before theirs.
 func TestThePlaceOfEachGoroutineIsTraced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t)
-		first, _ := zksync.NewMutex(srv.Session(t), "/locks/a").LockContext(t.Context())
-		p := &places{}
-		m := zksync.NewMutex(srv.Session(t, zksync.WithTracer(p), zksync.WithName("me")), "/locks/a", zksync.WithLinger(time.Second))
-		p.began = time.Now()
-		one, two := lock(t.Context(), m), lock(t.Context(), m)
-		require.Equal(t, []string{
-			"0s: start, -1 ahead",
-			"0s: wait, 1 ahead of /locks/a, epoch 1",
-			"0s: start, 1 ahead",
-			"0s: wait, 1 ahead of /locks/a, epoch 1",
-		}, p.take())
-		require.NoError(t, first.Unlock())
-		l := <-one
-		require.ElementsMatch(t, []string{`0s: granted, 1 ahead, ""`, "0s: wait, 0 ahead of /locks/a, epoch 1"}, p.take())
-		three := lock(t.Context(), m)
-		require.Equal(t, []string{"0s: start, 0 ahead", "0s: wait, 0 ahead of /locks/a, epoch 1"}, p.take())
-		require.NoError(t, l.Unlock())
-		l = <-two
-		require.Equal(t, []string{`0s: granted, 0 ahead, "me"`}, p.take())
+	for _, detects := range detections {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Run(t)
+			first, _ := zksync.NewMutex(srv.Session(t), "/locks/a").LockContext(t.Context())
+			p := &places{}
+			m := zksync.NewMutex(srv.Session(t, append(detects, zksync.WithTracer(p), zksync.WithName("me"))...), "/locks/a", zksync.WithLinger(time.Second))
+			p.began = time.Now()
+			one, two := lock(t.Context(), m), lock(t.Context(), m)
+			require.Equal(t, []string{
+				"0s: start, -1 ahead",
+				"0s: wait, 1 ahead of /locks/a, epoch 1",
+				"0s: start, 1 ahead",
+				"0s: wait, 1 ahead of /locks/a, epoch 1",
+			}, p.take())
+			require.NoError(t, first.Unlock())
+			l := <-one
+			require.ElementsMatch(t, []string{`0s: granted, 1 ahead, ""`, "0s: wait, 0 ahead of /locks/a, epoch 1"}, p.take())
+			three := lock(t.Context(), m)
+			require.Equal(t, []string{"0s: start, 0 ahead", "0s: wait, 0 ahead of /locks/a, epoch 1"}, p.take())
+			require.NoError(t, l.Unlock())
+			l = <-two
+			require.Equal(t, []string{`0s: granted, 0 ahead, "me"`}, p.take())
 
-		briefly, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		failed := lock(briefly, m)
-		require.Nil(t, <-failed)
-		require.Equal(t, []string{
-			"0s: start, 0 ahead", "0s: wait, 0 ahead of /locks/a, epoch 1", `1s: failed, 0 ahead, "me"`,
-		}, p.take())
+			briefly, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			failed := lock(briefly, m)
+			require.Nil(t, <-failed)
+			require.Equal(t, []string{
+				"0s: start, 0 ahead", "0s: wait, 0 ahead of /locks/a, epoch 1", `1s: failed, 0 ahead, "me"`,
+			}, p.take())
 
-		// After a second no hand-over is allowed, so this one queues again.
-		other := zksync.NewMutex(srv.Session(t), "/locks/a")
-		theirs := lock(t.Context(), other)
-		require.NoError(t, l.Unlock())
-		their := <-theirs
-		require.Equal(t, []string{"1s: wait, 1 ahead of /locks/a, epoch 1"}, p.take())
-		require.NoError(t, their.Unlock())
-		l = <-three
-		require.Equal(t, []string{`1s: granted, 1 ahead, ""`}, p.take())
-		require.NoError(t, l.Unlock())
-		l = <-lock(t.Context(), m)
-		require.Equal(t, []string{"1s: start, 0 ahead", `1s: granted, 0 ahead, ""`}, p.take(), "the place lingers")
-		require.NoError(t, l.Unlock())
-	})
+			// After a second no hand-over is allowed, so this one queues again.
+			other := zksync.NewMutex(srv.Session(t), "/locks/a")
+			theirs := lock(t.Context(), other)
+			require.NoError(t, l.Unlock())
+			their := <-theirs
+			require.Equal(t, []string{"1s: wait, 1 ahead of /locks/a, epoch 1"}, p.take())
+			require.NoError(t, their.Unlock())
+			l = <-three
+			require.Equal(t, []string{`1s: granted, 1 ahead, ""`}, p.take())
+			require.NoError(t, l.Unlock())
+			l = <-lock(t.Context(), m)
+			require.Equal(t, []string{"1s: start, 0 ahead", `1s: granted, 0 ahead, ""`}, p.take(), "the place lingers")
+			require.NoError(t, l.Unlock())
+		})
+	}
 }
 
 func TestAFailedWaitKnowsWhoHolds(t *testing.T) {
