@@ -41,7 +41,7 @@ gotest = $(alltests) -p $(PACKAGES)
 GENERATED = ./internal/follow ./internal/share ./internal/writers ./internal/zkconn ./recipes_test/... ./zkbarrier ./zklatch ./zkphaser ./zkwaitgroup
 long = ^TestAny(Call|Function|In)|AnyWeather|AnyBusyOne|AnyForeign|AnyOtherSchedule|Whenever(All|TheLeader|TheProcess)
 generated = Every|Any|Random|Storm|Whenever|Handshake|Acceptance(004|041|114|117)
-others = $$($(GO) list work | grep -vE '/(internal/(follow|share|writers|zkconn)|recipes_test|zkbarrier|zklatch|zkphaser|zkwaitgroup|$(realtime))(/|$$)')
+others = $$($(GO) list work | grep -vE '/(internal/(follow|share|writers|zkconn)|recipes_test|zkbarrier|zklatch|zkphaser|zkwaitgroup|observe|$(realtime))(/|$$)')
 
 # The tests of these packages mostly wait for processes, sockets and real servers.
 realtime = bench|cmd/menagerie|docs|examples|interop|internal/testing|zktest/internal/conformance
@@ -71,10 +71,10 @@ test test-in-process test-realtime test-interop test-ensemble: export JDK_JAVA_O
 
 .PHONY: test
 test: compiler zookeeper network ## all tests: in-process, also with the race detector, and beside that Go's own and those on three real servers
-	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 9 test-realtime test-interop test-page test-databases test-generated test-generated-race test-others test-ensemble gosuite
+	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 10 test-realtime test-interop test-page test-observe test-databases test-generated test-generated-race test-others test-ensemble gosuite
 
 .PHONY: test-in-process
-test-in-process: test-realtime test-interop test-page test-others test-generated test-generated-race ## all tests with the race detector, of the generated programs a part; and all of those without it
+test-in-process: test-realtime test-interop test-page test-observe test-others test-generated test-generated-race ## all tests with the race detector, of the generated programs a part; and all of those without it
 
 # Two targets that begin at the same time would each compile these packages.
 .PHONY: race-packages
@@ -101,6 +101,12 @@ test-page:
 test-databases: compiler ## docs/fencing.md: PostgreSQL, SQLite and others refuse the writes of processes that were stopped
 	@.ci/databases
 	$(alone) -C examples/fencing test -vet=off -tags libsqlite3 -count=$(COUNT) -parallel $(PARALLEL) $(TESTFLAGS) .
+
+# The race detector's build of what they depend on takes some twenty seconds of processor time.
+.PHONY: test-observe
+test-observe: race-packages
+	$(alltests) -race -cpu 1 ./observe/zkprom ./observe/zkotel
+	$(alltests) -race ./observe/zkprom/livetest
 
 .PHONY: test-others
 test-others: race-packages
@@ -230,16 +236,23 @@ bench-rivals: zookeeper ## Curator, kazoo, etcd, redsync and others beside ours;
 	$(alone) -C bench/rivals build -o ../../bin/rivals .
 	bin/rivals $(RIVALS)
 
-# "go vet" would compile the rivals' clients first, so only "make bench-rivals" vets that module.
+# "go vet" would compile the rivals' clients first, so only "make bench-rivals" vets that module. staticcheck would
+# read all that the clients of Prometheus and OpenTelemetry depend on, for half a minute: "make lint-observe" does.
+linted = $$($(GO) list work | grep -vE '/(observe|examples/service)(/|$$)')
+
 .PHONY: lint
 lint: bin/staticcheck bin/typecheck ## formatting, go vet, staticcheck, and the types for macOS and Windows
 	@unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && test -z "$$unformatted" || { echo "gofmt -w needed for:" $$unformatted >&2; exit 1; }
 	$(GO) vet work
 	$(alone) -C tools vet ./...
-	bin/staticcheck work
+	bin/staticcheck $(linted)
 	@! $(GO) list -deps ./cmd/menagerie | grep -qx testing || { echo "cmd/menagerie links package testing" >&2; exit 1; }
 	bin/typecheck darwin windows
 	cd bench/rivals && GOWORK=off ../../bin/typecheck "$$($(GO) env GOOS)"
+
+.PHONY: lint-observe
+lint-observe: bin/staticcheck ## staticcheck of observe and examples/service, which need the clients of Prometheus and OpenTelemetry: half a minute
+	bin/staticcheck $$($(GO) list work | grep -E '/(observe|examples/service)(/|$$)')
 
 # The race detector needs a C compiler to link.
 .PHONY: compiler

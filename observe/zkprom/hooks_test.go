@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -88,12 +89,43 @@ func TestAContextEndsItsOwnHold(t *testing.T) {
 		c.Lost(outer, lost)
 		require.Equal(t, series{`held{kind="lock",name="a"}`: 1, `waiting{kind="lock",name="a"}`: 0, `held_since_seconds{kind="lock",name="a"}`: unix(time.Now())}, now(t, c))
 		require.Equal(t, 1.0, now(t, d)[`held{kind="lock",name="a"}`])
+		c.Release(inner, zksync.ReleaseData{Name: "a", Kind: zksync.KindLock, Token: zksync.Token{Zxid: 99}})
+		require.Equal(t, 1.0, now(t, c)[`held{kind="lock",name="a"}`], "another lease with the values of this context")
 		d.Lost(outer, lost)
 		require.Equal(t, 0.0, now(t, d)[`held{kind="lock",name="a"}`])
 		c.AcquireEnd(context.Background(), got)
 		c.Release(context.Background(), zksync.ReleaseData{Name: "a", Kind: zksync.KindLock, Token: token})
 		require.Equal(t, 1.0, now(t, c)[`held{kind="lock",name="a"}`])
 		require.Equal(t, 3.0, ends(t, c)[`acquire_wait_seconds_count{kind="lock",name="a",outcome="granted"}`])
+	})
+}
+
+// Against a plain model: the oldest of those that hold, whichever end, in any order.
+func TestTheOldestHoldOfRandomOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, r := zkprom.New(), rand.New(rand.NewPCG(1, 2))
+		type hold struct {
+			ctx context.Context
+			at  time.Time
+		}
+		var held []hold
+		for range 300 {
+			time.Sleep(time.Second)
+			if len(held) == 0 || r.IntN(2) == 0 {
+				ctx := c.AcquireStart(context.Background(), start)
+				c.AcquireEnd(ctx, got)
+				held = append(held, hold{ctx, time.Now()})
+			} else {
+				i := r.IntN(len(held))
+				c.Lost(held[i].ctx, lost)
+				held = slices.Delete(held, i, i+1)
+			}
+			want := series{`held{kind="lock",name="a"}`: float64(len(held)), `waiting{kind="lock",name="a"}`: 0}
+			if len(held) > 0 {
+				want[`held_since_seconds{kind="lock",name="a"}`] = unix(held[0].at)
+			}
+			require.Equal(t, want, now(t, c))
+		}
 	})
 }
 
@@ -136,6 +168,30 @@ func TestTheEndOfEachReason(t *testing.T) {
 	})
 }
 
+func TestMetricsAreReadWhileTheyChange(t *testing.T) {
+	c := zkprom.New()
+	var work sync.WaitGroup
+	for i := range 4 {
+		work.Go(func() {
+			for range 200 {
+				at := start
+				at.Name = fmt.Sprint("n", i)
+				ctx := c.AcquireStart(context.Background(), at)
+				c.AcquireEnd(ctx, got)
+				c.Lost(ctx, lost)
+				c.Request(zksync.RequestData{Op: "create"})
+			}
+		})
+	}
+	for range 20 {
+		exposition(t, c)
+	}
+	work.Wait()
+	for name, n := range read(t, c, "held", "waiting") {
+		require.Zero(t, n, name)
+	}
+}
+
 // An acquisition and its release cost one allocation: the context.
 func TestAnAcquisitionCostsOneAllocation(t *testing.T) {
 	c := zkprom.New(zkprom.WithPaths("/locks/*"))
@@ -174,7 +230,7 @@ func BenchmarkRequest(b *testing.B) {
 // Whatever happens: at the end nothing is held and nothing waits, and each grant has ended once.
 func TestNothingIsLeftOfRandomPlays(t *testing.T) {
 	var lostInAll float64
-	for seed := range uint64(30) {
+	for seed := range uint64(12) {
 		c := zkprom.New()
 		play(t, c, func(t *testing.T, srv *zktest.Server, s *zksync.Session) {
 			r := rand.New(rand.NewPCG(seed, 0))
@@ -228,5 +284,5 @@ func TestNothingIsLeftOfRandomPlays(t *testing.T) {
 			require.Zero(t, losses, seed)
 		})
 	}
-	require.Greater(t, lostInAll, 10.0)
+	require.Greater(t, lostInAll, 5.0)
 }

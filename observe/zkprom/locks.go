@@ -64,6 +64,12 @@ func (a *acquisition) Value(k any) any {
 	return a.Context.Value(k)
 }
 
+// acquisitionOf is the acquisition of the context; nil if a tracer around this one has dropped it.
+func (c *Collector) acquisitionOf(ctx context.Context) *acquisition {
+	a, _ := ctx.Value(key{c}).(*acquisition)
+	return a
+}
+
 // lockOf finds the lock with this name, kind and path. mu is held.
 func (c *Collector) lockOf(name, path string, kind zksync.Kind) *lock {
 	k := lockKey{c.names.of(name, path), kind}
@@ -88,9 +94,9 @@ func (c *Collector) AcquireStart(ctx context.Context, data zksync.AcquireStartDa
 
 // AcquireEnd implements zksync.Tracer.
 func (c *Collector) AcquireEnd(ctx context.Context, data zksync.AcquireEndData) {
+	a := c.acquisitionOf(ctx)
 	c.mu.Lock()
-	a, _ := ctx.Value(key{c}).(*acquisition)
-	if a == nil || a.phase != acquiring { // a tracer around this one has dropped the context
+	if a == nil || a.phase != acquiring {
 		l := c.lockOf(data.Name, data.Path, data.Kind)
 		c.mu.Unlock()
 		c.waited(l, data)
@@ -132,8 +138,8 @@ func (c *Collector) Lost(ctx context.Context, data zksync.LossData) {
 
 // end ends a lease. It may come before the AcquireEnd of its acquisition, which then knows whether a caller got the lease.
 func (c *Collector) end(ctx context.Context, name, path string, kind zksync.Kind, e ending) {
+	a := c.acquisitionOf(ctx)
 	c.mu.Lock()
-	a, _ := ctx.Value(key{c}).(*acquisition)
 	if a != nil && a.phase == acquiring {
 		early := e // only here is it kept
 		a.early = &early
@@ -176,7 +182,7 @@ func (a *acquisition) drop() {
 	} else {
 		l.newest = a.older
 	}
-	a.older, a.newer = nil, nil
+	a.older, a.newer = nil, nil // a program that keeps this context must not keep those of others in memory
 }
 
 // waited counts an acquisition that has ended.

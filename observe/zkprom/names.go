@@ -48,7 +48,7 @@ func (n *names) of(name, at string) string {
 	if len(n.seen) >= n.most {
 		return other
 	}
-	n.seen[strings.Clone(name)] = struct{}{}
+	n.seen[name] = struct{}{}
 	return name
 }
 

@@ -17,7 +17,11 @@ func (c *Collector) Delivery(_ context.Context, data zksync.DeliveryData) {
 func (c *Collector) Tick(_ context.Context, data zksync.TickData) {
 	job := c.jobs.of(data.Job, "")
 	begin(c.ticks, []string{"done", "failed", "panicked", "abandoned", "missed"}, job)
-	c.ticks.WithLabelValues(job, data.Outcome).Add(float64(max(data.Missed, 1)))
+	n := 1
+	if data.Outcome == "missed" {
+		n = max(data.Missed, 1)
+	}
+	c.ticks.WithLabelValues(job, data.Outcome).Add(float64(n))
 }
 
 // Assign implements zksync.AssignTracer.

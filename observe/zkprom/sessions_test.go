@@ -118,3 +118,30 @@ func TestEveryRequestIsCounted(t *testing.T) {
 		require.InDelta(t, sum*0.02, got["request_seconds_sum"]-before["request_seconds_sum"], 1e-9)
 	})
 }
+
+// The alert of a lease that is about to end fires below 0.15 of the session timeout.
+func TestAHealthyLeaseHasAFifthOfTheSessionTimeoutLeft(t *testing.T) {
+	for _, p := range []struct {
+		timeout, trip time.Duration
+		fraction      float64
+	}{{4, 0, 1}, {6, 200, 1}, {10, 0, 1}, {10, 200, 1}, {15, 200, 1}, {15, 200, 0.5}} {
+		c := zkprom.New()
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Run(t)
+			timeout := p.timeout * time.Second
+			s := srv.Session(t, zksync.WithTracer(c), zksync.WithTimeout(timeout), zksync.WithLeaseFraction(p.fraction))
+			srv.Delay(s.ID(), p.trip*time.Millisecond/2, p.trip*time.Millisecond/2)
+			for _, path := range []string{"/locks/a", "/locks/b"} {
+				for range 150 { // before a lease, and while it is held
+					time.Sleep(177 * time.Millisecond)
+					got := exposed(t, c, "lease_remaining", "session_timeout")
+					require.Equal(t, timeout.Seconds(), got["session_timeout_seconds"])
+					require.Greater(t, got["lease_remaining_seconds"], timeout.Seconds()/5, p)
+				}
+				l, err := zksync.NewMutex(s, path).LockContext(t.Context())
+				require.NoError(t, err)
+				defer l.Unlock()
+			}
+		})
+	}
+}
