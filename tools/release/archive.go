@@ -33,10 +33,6 @@ func (r *release) tool(ctx context.Context, pinned string) (string, error) {
 
 // archive makes the archives of the command for each system, and a list of what is in each binary.
 func (r *release) archive(ctx context.Context) error {
-	if !r.archives {
-		fmt.Fprintln(r.out, "archives and SBOMs are left out")
-		return nil
-	}
 	if _, err := r.tool(ctx, cyclonedx); err != nil {
 		return err
 	}

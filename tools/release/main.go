@@ -72,21 +72,26 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	steps := []struct {
-		says string
+		name string
+		done bool // or left out
 		do   func(context.Context) error
 	}{
-		{"set the versions, go mod tidy", r.setVersions},
-		{"make lint test", r.lintAndTest},
-		{"go install from a proxy of files, in an empty home", r.install},
-		{"what is exported, beside the last tag", r.compareAPI},
-		{"archives and SBOMs", r.archive},
+		{"versions", true, r.setVersions},
+		{"tests (make lint test)", o.check, r.lintAndTest},
+		{"install, in an empty home", true, r.install},
+		{"API, beside the last tag", o.archives, r.compareAPI},
+		{"archives and SBOMs", o.archives, r.archive},
 	}
 	for _, step := range steps {
+		if !step.done {
+			fmt.Fprintf(o.out, "--  %s: left out\n", step.name)
+			continue
+		}
 		start := time.Now()
 		if err := step.do(ctx); err != nil {
-			return fmt.Errorf("%s: %w", step.says, err)
+			return fmt.Errorf("%s: %w", step.name, err)
 		}
-		fmt.Fprintf(o.out, "ok  %s (%v)\n", step.says, time.Since(start).Round(time.Second))
+		fmt.Fprintf(o.out, "ok  %s (%v)\n", step.name, time.Since(start).Round(time.Second))
 	}
 	return r.finish(ctx, filepath.Join(string(o.repository), "dist"))
 }

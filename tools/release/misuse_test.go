@@ -130,7 +130,7 @@ func TestIncompatibleChangesAreFoundAndMustBeAnnounced(t *testing.T) {
 func compared(t *testing.T, repo repository, apidiff, version string) (err error, printed string) {
 	t.Helper()
 	var out strings.Builder
-	r, err := newRelease(context.Background(), options{repository: repo, version: version, archives: true, now: time.Now(), out: &out}, t.TempDir())
+	r, err := newRelease(context.Background(), options{repository: repo, version: version, now: time.Now(), out: &out}, t.TempDir())
 	must(t, err)
 	must(t, r.setVersions(context.Background()))
 	return r.compareWith(context.Background(), apidiff), out.String()
