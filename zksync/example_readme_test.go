@@ -19,12 +19,11 @@ import (
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
-func book(ctx context.Context, servers string, db *sql.DB) error { // servers: "zk1:2181,zk2:2181,zk3:2181/app"
-	s, err := zksync.Connect(ctx, servers, zksync.WithLogger(slog.Default()))
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+func open(ctx context.Context, servers string) (*zksync.Session, error) { // once for a process; "zk1:2181,zk2:2181,zk3:2181/app"
+	return zksync.Connect(ctx, servers, zksync.WithLogger(slog.Default()))
+}
+
+func book(ctx context.Context, s *zksync.Session, db *sql.DB) error {
 	return zksync.NewMutex(s, "/locks/books").Do(ctx, func(ctx context.Context, l *zksync.Lease) error { // ctx ends if the lock is lost
 		const update = "UPDATE books SET total = total + $2, token = $1 WHERE id = 7 AND token <= $1"
 		r, err := db.ExecContext(ctx, update, l.Token().String(), 100)
@@ -65,15 +64,17 @@ func (b *books) ExecContext(ctx context.Context, statement string, args []driver
 
 func TestTheReadmesBookingIsTheExample(t *testing.T) {
 	readmeShows(t, "## In a program\n", "example_readme_test.go")
-	srv := zktest.Run(t)
+	s, err := open(t.Context(), zktest.Run(t).Addr())
+	require.NoError(t, err)
+	defer s.Close()
 	b := &books{}
 	db := sql.OpenDB(b)
 	defer db.Close()
-	require.NoError(t, book(t.Context(), srv.Addr(), db))
-	require.NoError(t, book(t.Context(), srv.Addr(), db))
+	require.NoError(t, book(t.Context(), s, db))
+	require.NoError(t, book(t.Context(), s, db))
 	require.EqualValues(t, 200, b.total)
 	b.token = zksync.Token{Zxid: 1 << 62}.String() // written by a later holder
-	require.ErrorIs(t, book(t.Context(), srv.Addr(), db), zksync.ErrStale)
+	require.ErrorIs(t, book(t.Context(), s, db), zksync.ErrStale)
 	require.EqualValues(t, 200, b.total)
 }
 
