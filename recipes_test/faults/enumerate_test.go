@@ -59,7 +59,9 @@ func run(t *testing.T, sc scenario, plans []plan, normal time.Duration) result {
 	return res
 }
 
-func TestEveryFaultAtEveryRequestLeavesTheLockSound(t *testing.T) { strikeLocks(t, scenarios(), proving.Drawn) }
+func TestEveryFaultAtEveryRequestLeavesTheLockSound(t *testing.T) {
+	strikeLocks(t, scenarios(), proving.Drawn)
+}
 
 func TestEveryFaultAtEveryRequestOfSealedEntriesLeavesTheLockSound(t *testing.T) {
 	queue.Crowd = 0 // for no other test: this one is not parallel to any
