@@ -3,6 +3,7 @@ package zkcron
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
@@ -24,7 +25,7 @@ type runner struct {
 	grants *share.Unshared
 
 	agreed record.Version[terms] // what the job's node was when it had our terms
-	others terms                 // the other terms that were logged last
+	others terms                 // the other terms that were found last
 }
 
 func newRunner(c *Cron, j *job) *runner {
@@ -98,7 +99,10 @@ func (r *runner) join(ctx context.Context, e *zkconn.Epoch) error {
 			r.agreed = v
 			return nil
 		case v.T.Revision > r.wants.Revision:
-			r.log("a later revision of the schedule is in force: this process leaves the job", v.T)
+			if why, news := r.differs(v.T); news {
+				r.cron.at.Log().Once("revision", r.node).Warn("a later revision of the schedule is in force: this process leaves the job",
+					"job", r.name, "path", r.cron.at.Path, "reason", why)
+			}
 			return errOutdated
 		case v.T.Revision < r.wants.Revision:
 			err = r.supersede(ctx, e, v)
@@ -117,10 +121,9 @@ func (r *runner) join(ctx context.Context, e *zkconn.Epoch) error {
 // errOutdated means that the job has terms of a greater revision.
 var errOutdated = errors.New("the schedule of this process is out of date")
 
-// log logs once that the job has other terms than ours.
-func (r *runner) log(text string, other terms) {
-	if r.others != other {
-		r.others = other
-		r.cron.at.Logger().Warn(text, "job", r.name, "path", r.cron.at.Path, "in force", string(record.Encode(other)), "here", string(record.Encode(r.wants)))
-	}
+// differs says how other terms of the job differ from ours. news is false if the last call was about the same.
+func (r *runner) differs(other terms) (why string, news bool) {
+	news = r.others != other
+	r.others = other
+	return fmt.Sprintf("in force: %s; here: %s", record.Encode(other), record.Encode(r.wants)), news
 }

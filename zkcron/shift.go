@@ -58,7 +58,8 @@ func (s *shift) serve(ctx context.Context) error {
 			if err := s.write(ctx, last); err != nil {
 				return err
 			}
-			s.logger().Warn("a tick did not come to its end, and is not run again", "scheduled", last.Scheduled)
+			s.log("tick given up").Warn("a tick did not come to its end, and is not run again",
+				"job", s.name, "path", s.cron.at.Path, "reason", scheduled(last.Scheduled))
 			s.tellAbandoned(ctx, last)
 		}
 		now := s.cron.clock.now()
@@ -93,7 +94,8 @@ func (s *shift) take(ctx context.Context) error {
 		return err
 	}
 	if ahead := s.record.Scheduled.Sub(s.cron.clock.now()); ahead > tolerance {
-		s.logger().Warn("the last tick lies in the future: a clock was wrong, and no tick runs before that time", "scheduled", s.record.Scheduled)
+		s.log("tick in the future").Warn("the last tick lies in the future: a clock was wrong, and no tick runs before that time",
+			"job", s.name, "path", s.cron.at.Path, "reason", scheduled(s.record.Scheduled))
 	}
 	s.from = time.UnixMilli(s.agreed.Written)
 	return s.write(ctx, s.record)
@@ -113,9 +115,11 @@ func (s *shift) confirm(ctx context.Context, recordMade int64) error {
 	return err
 }
 
-func (s *shift) logger() *slog.Logger {
-	return s.cron.at.Logger().With("job", s.name, "path", s.cron.at.Path)
-}
+// log is the logger for a line about the job; what is the cause.
+func (s *shift) log(what string) *slog.Logger { return s.cron.at.Log().Once(what, s.node) }
+
+// scheduled says in a line of the log which tick it is about.
+func scheduled(at time.Time) string { return "scheduled for " + at.Format(time.RFC3339Nano) }
 
 // read reads the record as it is on the servers. If another program has removed it, read makes it again.
 func (s *shift) read(ctx context.Context) (data []byte, stat *zk.Stat, err error) {
@@ -149,7 +153,7 @@ func (s *shift) set(ctx context.Context, to run, checks ...any) error {
 		case err == nil:
 			s.record, s.version = to, zkconn.NextVersion(s.version)
 			if len(res) == at+1 && res[at].Stat != nil {
-				s.cron.clock.heard(sent, s.cron.clock.wall(), res[at].Stat.Mtime, s.cron.at.Logger())
+				s.cron.clock.heard(sent, s.cron.clock.wall(), res[at].Stat.Mtime, s.cron.at.Log())
 			}
 			return nil
 		case record.RefusedAt(err, at, zk.ErrBadVersion):
@@ -249,7 +253,8 @@ func (s *shift) tick(ctx context.Context, t Tick) error {
 		return s.write(longer, before)
 	}
 	if t.Missed > 0 {
-		s.logger().Warn("ticks were missed", "missed", t.Missed, "scheduled", t.Scheduled)
+		s.log("ticks missed").Warn("ticks were missed",
+			"job", s.name, "path", s.cron.at.Path, "reason", fmt.Sprintf("%d before the one that is %s", t.Missed, scheduled(t.Scheduled)))
 	}
 	switch {
 	case before.unfinished(): // this is another run of its tick
@@ -265,7 +270,7 @@ func (s *shift) tick(ctx context.Context, t Tick) error {
 	outcome := tickDone
 	if err != nil {
 		outcome = tickFailed
-		s.logger().Warn("a tick failed", "scheduled", t.Scheduled, "error", err)
+		s.log("tick failed").Warn("a tick failed", "job", s.name, "path", s.cron.at.Path, "reason", scheduled(t.Scheduled), "error", err)
 	}
 	result := s.end(context.WithoutCancel(ctx), err)
 	s.tellEnd(ctx, outcome, began, err)
@@ -293,7 +298,7 @@ func (s *shift) call(ctx context.Context, t Tick, began time.Time) error {
 
 // panicked records a panic as the error of its tick, or the next process would run into the same one.
 func (s *shift) panicked(ctx context.Context, p any, began time.Time) {
-	s.cron.at.Logger().Error("a job panicked", "job", s.name, "panic", p, "stack", string(debug.Stack()))
+	s.log("panic").Error("a job panicked", "job", s.name, "path", s.cron.at.Path, "error", fmt.Errorf("%v\n%s", p, debug.Stack()))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.lease.Ticket().Epoch.Timeout())
 	defer cancel()
 	err := fmt.Errorf("panic: %v", p)

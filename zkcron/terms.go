@@ -27,7 +27,10 @@ func (r *runner) succeed(ctx context.Context, e *zkconn.Epoch, v record.Version[
 	}
 	switch {
 	case record.RefusedAt(err, 1, zk.ErrNotEmpty):
-		r.log("other processes run the job with another schedule: waiting until they have stopped", v.T)
+		if why, news := r.differs(v.T); news {
+			r.cron.at.Log().Once("schedules", r.node).Warn("other processes run the job with another schedule: waiting until they have stopped",
+				"job", r.name, "path", r.cron.at.Path, "reason", why)
+		}
 		return r.idle(ctx, e)
 	case record.Conflict(err): // also if the answer was lost and the transaction applied: it is refused at the version
 		return nil

@@ -3,12 +3,13 @@ package zkcron
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/robfig/cron/v3"
+
+	"github.com/go-menagerie/menagerie/internal/logs"
 )
 
 // schedule says when the ticks of a job are.
@@ -133,7 +134,7 @@ func (c *clock) now() time.Time {
 
 // heard compares the clocks. The leader stamped a write with mtime, in milliseconds, between sent and received by the
 // machine's clock. So the difference is known within the time that the answer took, and only what is certain counts.
-func (c *clock) heard(sent, received time.Time, mtime int64, log *slog.Logger) {
+func (c *clock) heard(sent, received time.Time, mtime int64, log *logs.Log) {
 	first := time.UnixMilli(mtime)
 	last := first.Add(time.Millisecond)
 	var offset time.Duration
@@ -151,6 +152,6 @@ func (c *clock) heard(sent, received time.Time, mtime int64, log *slog.Logger) {
 	c.offset = offset
 	c.mu.Unlock()
 	if offset != 0 && was == 0 {
-		log.Warn("the clock of this machine is wrong, going by the servers' clock", "ahead", -offset)
+		log.Once("clock", "").Warn("the clock of this machine is wrong, going by the servers' clock", "reason", fmt.Sprintf("it is %v ahead", -offset))
 	}
 }

@@ -116,7 +116,7 @@ func (h *Hold) sendOn() {
 	defer h.sending.Store(false)
 	err := h.unlock(context.Background())
 	if err != nil && h.Err() == nil && !h.m.at.Closing() {
-		h.m.at.Logger().Warn("cannot unlock, call Unlock again", "path", h.m.at.Path, "owner", h.held.Owner, "cause", err)
+		h.m.at.Log().Once("unlock", h.m.at.Path).Warn("cannot unlock, call Unlock again", "path", h.m.at.Path, "owner", h.held.Owner, "error", err)
 	}
 }
 
@@ -228,7 +228,7 @@ func (h *Hold) keepOpen(ctx context.Context) {
 			h.finish(zksync.ErrClosed, nil)
 		case err != nil && ctx.Err() == nil:
 			// The servers refuse, for example because the access control list was changed.
-			h.m.at.Logger().Warn("cannot keep a hold open, trying again", "path", h.m.at.Path, "owner", h.held.Owner, "cause", err)
+			h.m.at.Log().Once("keep open", h.m.at.Path).Warn("cannot keep a hold open, trying again", "path", h.m.at.Path, "owner", h.held.Owner, "error", err)
 			_ = pace.Rest(ctx, nil)
 		}
 	}

@@ -99,7 +99,7 @@ func (c *Cache[K, V]) unreadable(ctx context.Context, ev table.Event, err error)
 	if ctx.Err() != nil || c.m.at.Closing() {
 		return
 	}
-	c.m.at.Logger().Warn("a cached map may differ from the map", "error", err)
+	c.m.at.Log().Once("entry", c.m.at.Path).Warn("a cached map may differ from the map", "path", c.m.at.Path, "error", err)
 	if ev.Is {
 		c.changed(ev.Key, Change[K, V]{Kind: Removed})
 	}

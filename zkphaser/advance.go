@@ -221,7 +221,8 @@ func (p *Phaser) act(ctx context.Context, e *zkconn.Epoch, phase int) (next *sta
 		o := outcome{err: errors.New("zkphaser: the function of WithOnAdvance has not returned")}
 		defer func() {
 			if o.panicked = recover(); o.panicked != nil { // it goes on in another goroutine, without its traceback
-				p.at.Logger().Error("the function of WithOnAdvance panicked", "path", p.at.Path, "panic", o.panicked, "stack", string(debug.Stack()))
+				p.at.Log().Once("panic", p.at.Path).Error("the function of WithOnAdvance panicked",
+					"path", p.at.Path, "error", fmt.Errorf("%v\n%s", o.panicked, debug.Stack()))
 			}
 			select {
 			case out <- o:

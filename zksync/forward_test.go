@@ -63,7 +63,7 @@ func TestServersThatHaveLostTransactionsAreOneWarning(t *testing.T) {
 		require.Negative(t, after.Token().Compare(before.Token()))
 		found := warnings(log)
 		require.Len(t, found, 1)
-		require.Regexp(t, `^level=WARN msg="the servers have lost transactions: tokens and values may be older than known ones" zxid=0x\w+ seen=0x\w+$`, found[0])
+		require.Regexp(t, `^level=WARN msg="the servers have lost transactions: tokens and values may be older than known ones" error="zxid 0x\w+ after 0x\w+"$`, found[0])
 		require.NoError(t, after.Unlock())
 		m.Lock()
 		m.Unlock()

@@ -87,7 +87,7 @@ func WithDialer(dial func(ctx context.Context, network, address string) (net.Con
 	return session.ForSession(func(s *session.Settings) { s.Dial = dial })
 }
 
-// WithLogger makes the session log to l. The default is silence. docs/guarantees.md lists what is logged.
+// WithLogger makes the session log to l. The default is silence. docs/logs.md lists what is logged.
 func WithLogger(l *slog.Logger) SessionOption {
 	return session.ForSession(func(s *session.Settings) { s.Logger = l })
 }

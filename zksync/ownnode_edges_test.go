@@ -111,7 +111,11 @@ func TestALoggerMayCloseTheSession(t *testing.T) {
 		srv := zktest.Run(t, zktest.WithLeftovers())
 		c := &closer{Handler: slog.NewTextHandler(io.Discard, nil)}
 		c.s = srv.Session(t, zksync.WithLogger(slog.New(c)))
-		srv.Disconnect(c.s.ID())
+		id := c.s.ID()
+		allow := srv.Refuse()
+		srv.Disconnect(id)
+		time.Sleep(2 * time.Second) // so long that its end is more than a line at the debug level
+		allow()
 		time.Sleep(time.Minute)
 		require.Equal(t, zksync.Closed, c.s.State())
 	})

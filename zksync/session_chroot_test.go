@@ -70,7 +70,7 @@ func chrooted(t *testing.T, srv *zktest.Server, opts ...zksync.SessionOption) (*
 }
 
 func TestAChrootThatTheSessionMakesIsOneWarning(t *testing.T) {
-	const warning = `level=WARN msg="made the chroot, which did not exist" chroot=/ap`
+	const warning = `level=WARN msg="created the chroot, which did not exist" path=/ap`
 	for name, use := range map[string]func(t *testing.T, s *zksync.Session){
 		"a lock": func(t *testing.T, s *zksync.Session) {
 			for i := range 3 {

@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -138,7 +139,7 @@ func TestCertificatesAreReadAgainAtEachConnection(t *testing.T) {
 	addr := serveBy(t, s, &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return config.Load(), nil }})
 	id, next := before.issue(t, "client"), after.issue(t, "client")
 	enough := filepath.Join(t.TempDir(), "enough")
-	p := start(t, "lock", "/a", "-v", "--servers", addr, "--tls-ca", before.file, "--tls-cert", id.cert, "--tls-key", id.key,
+	p := start(t, "lock", "/a", "-vv", "--servers", addr, "--tls-ca", before.file, "--tls-cert", id.cert, "--tls-key", id.key,
 		"--", "sh", "-c", `until test -e "$0"; do sleep 0.05; done`, enough)
 	s.queued(t, "/a", 1)
 	for from, to := range map[string]string{after.file: before.file, next.cert: id.cert, next.key: id.key} {
@@ -150,7 +151,8 @@ func TestCertificatesAreReadAgainAtEachConnection(t *testing.T) {
 	for _, c := range s.Sessions() {
 		s.Disconnect(c.ID)
 	}
-	p.complains("menagerie: connected again after ")
+	p.complains("menagerie: disconnected: ")
+	require.Eventually(t, func() bool { return strings.Count(p.stderr.String(), "menagerie: connected, server ") == 2 }, patience, pause, "%s", lazy{&p.stderr})
 	require.NoError(t, os.WriteFile(enough, nil, 0o600))
 	p.finished()
 	require.NotContains(t, p.stderr.String(), "cannot connect", "the first attempt succeeds")

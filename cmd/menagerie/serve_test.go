@@ -120,8 +120,8 @@ func TestServeSaysWhyItRefusesAClientThatHasSeenMore(t *testing.T) {
 	p, addr := serving(t)
 	connect := append([]byte{0, 0, 0, 44, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0x27, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16}, make([]byte, 16)...)
 	require.Empty(t, ask(t, addr, string(connect)))
-	want := regexp.MustCompile(`(?m)^menagerie: Refusing session request for client /127\.0\.0\.1:\d+ as it has seen zxid 0x7fffffffffffffff ` +
-		`our last zxid is 0x[0-9a-f]+ client must try another server$`)
+	want := regexp.MustCompile(`(?m)^menagerie: a client is refused: it has seen later transactions, and must try another server, session 0x0, ` +
+		`error client 127\.0\.0\.1:\d+ has seen zxid 0x7fffffffffffffff, and the last one here is 0x[0-9a-f]+$`)
 	require.Eventually(t, func() bool { return want.MatchString(p.stderr.String()) }, patience, pause, "%s", lazy{&p.stderr})
 }
 

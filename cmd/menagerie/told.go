@@ -42,9 +42,9 @@ func (t *teller) connected() {
 	}
 }
 
-// reported are the messages that are not printed without -v, because the command's last line has
-// their consequence.
-var reported = []string{"the servers refuse this client", "lease lost", "own node was deleted by somebody else"}
+// reported are the warnings that are not printed without -v: either the command's last line has their consequence, or there is
+// none, as for an outage that a session outlasts.
+var reported = []string{"the session is refused for good", "lease lost", "connection lost"}
 
 func (t *teller) Enabled(_ context.Context, l slog.Level) bool { return l >= t.level }
 func (t *teller) WithAttrs([]slog.Attr) slog.Handler           { return t }
@@ -74,21 +74,25 @@ func told(r slog.Record) string {
 		rest += ", " + at.Key + " " + at.Value.String()
 		return true
 	})
-	switch r.Message {
+	switch after, ok := said["after"]; r.Message {
 	case "cannot connect":
 		text := "cannot connect to " + said["server"] + ": " + said["error"]
 		if r.Level >= slog.LevelWarn {
 			text += "; still trying"
 		}
 		return text
-	case "connection lost", "session lost":
+	case "connection lost", "disconnected", "session lost":
 		return r.Message + ": " + said["error"]
-	case "connected again":
-		return r.Message + " after " + said["after"]
+	case "connected", "connected again":
+		if ok { // else it is of the debug level
+			return r.Message + " after " + after
+		}
+	case "connected again in a new session":
+		return r.Message + " after " + after + ": " + said["error"]
 	case "open to everybody, although WithACL is given":
-		return said["path"] + " is open to everybody, although --acl is given: it was made without; mend it in zkCli.sh: first addauth with the same credential, then " + said["mend"]
-	case "made the chroot, which did not exist":
-		return "made the chroot " + said["chroot"] + ", which did not exist; --existing-chroot refuses that"
+		return said["path"] + " is open to everybody, although --acl is given: " + said["reason"]
+	case "created the chroot, which did not exist":
+		return "created the chroot " + said["path"] + ", which did not exist; --existing-chroot refuses that"
 	}
 	return r.Message + rest
 }

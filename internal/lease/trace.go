@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/logs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
@@ -197,19 +198,23 @@ func (l *Lease) traceEnd(err error) {
 		if why == errs.ErrLost {
 			why = l.ErrExplained(node.Grace)
 		}
-		args := []any{"path", l.access.Path, "token", l.token.String(), "held", held}
-		if cause := l.ticket.Epoch.Cause(); cause != nil { // the session is lost, and not only the node
-			args = append(args, "cause", cause)
-		} else if l.ticket.WhyRemoved() != nil {
-			args = append(args, "reason", strings.TrimPrefix(why.Error(), errs.ErrLost.Error()+": "))
-		}
-		s.Logger().Warn("lease lost", args...)
+		s.Log().Once("lease lost", l.access.Path+l.token.String()).Warn("lease lost", // each loss is a cause of its own
+			"path", l.access.Path, "token", l.token.String(), "held", held.Round(time.Millisecond),
+			"reason", l.reason(err), "session", logs.ID(l.ticket.Epoch.ID()), "error", detail(why))
 		if t != nil && t.Lost != nil {
 			d := l.traced(held)
 			d.Reason, d.Err = l.reason(err), why
 			t.Lost(l.UnwatchedContext(), d)
 		}
 	})
+}
+
+// detail is what the error of a loss says beside that.
+func detail(why error) string {
+	if why == errs.ErrLost {
+		return "another program removed its node, and did not say why"
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(why.Error(), errs.ErrLost.Error()+": "), "zksync: ")
 }
 
 // traced is what a tracer is told of a hold.

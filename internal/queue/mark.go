@@ -234,7 +234,7 @@ func (d *delay) wait(ctx context.Context, others []holdMark) error {
 	case d.t.delayed.once:
 		return errs.ErrNotAcquired
 	}
-	d.Logger.Info("a hold was lost: waiting for the lock delay", "path", d.Shown, "delay", wait)
+	d.Log.Once("lock delay", d.Shown).Info("a hold was lost: waiting for the lock delay", "path", d.Shown, "after", wait)
 	return d.epoch.Pause(ctx, wait)
 }
 

@@ -92,7 +92,11 @@ func (q *Queue) attempts(ctx context.Context, lost func(*Ticket), pace node.Pace
 		if !gone && !errors.Is(err, zkconn.ErrOver) && !errors.Is(err, errList) && !zkconn.Unknown(err) {
 			return nil, err
 		}
-		q.Logger.Warn("cannot enter a queue or stay in it, trying again", "path", q.Shown, "cause", err)
+		if gone && t != nil {
+			q.Log.Once("place lost", q.Shown).Warn("a place in a queue is lost: another program removed its node; queueing again", "path", q.Shown, "node", t.ShownNode())
+		} else { // the cause, an outage or a refusal, has a line of its own
+			q.Log.Debug("queueing again", "path", q.Shown, "error", err)
+		}
 		errs.Waits(ctx, nil)
 		_ = pace.Rest(ctx, e)
 		if ctx.Err() != nil { // Rest may return without a pause, and then also without an error

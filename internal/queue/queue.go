@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-menagerie/menagerie/internal/logs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
@@ -19,7 +19,7 @@ import (
 // Goroutines may share it. It must not change after its first use.
 type Queue struct {
 	Client *zkconn.Client
-	Logger *slog.Logger
+	Log    *logs.Log                  // nil for none
 	Dir    string                     // on the servers; made when it is missing
 	Base   string                     // a node above Dir that is not made; "" for none. Without it the error is a *node.Refused
 	Shown  string                     // the same directory as users know it, for logs and listings
@@ -47,12 +47,12 @@ type Queue struct {
 	plain       func() []byte // Data of an entry without a Waiter
 }
 
-// New returns a queue that can be entered. Without a Logger it logs nothing. Without Data its
+// New returns a queue that can be entered. Without a Log it logs nothing. Without Data its
 // entries have no data. Without Shown the directory is shown as Dir. The Weight is at least 1.
 func New(q Queue) *Queue {
 	q.Weight, q.Shown = max(q.Weight, 1), cmp.Or(q.Shown, q.Dir)
-	if q.Logger == nil {
-		q.Logger = slog.New(slog.DiscardHandler)
+	if q.Log == nil {
+		q.Log = logs.New(nil)
 	}
 	if q.Data == nil {
 		q.Data = func(Said) []byte { return nil }

@@ -103,7 +103,7 @@ func (r *Revocation) listenOnce(ctx context.Context) error {
 	case refusedAt(err, 0, zk.ErrNoNode):
 		return nil // the watch of the own node tells the holder
 	case err != nil && !refusedAt(err, 1, zk.ErrNodeExists):
-		t.queue.Logger.Debug("cannot listen for a revocation yet", "node", t.ShownNode(), "cause", err)
+		t.queue.Log.Debug("cannot listen for a revocation yet", "node", t.ShownNode(), "error", err)
 		return err
 	}
 	// First the watch and then the look, so that nothing comes in between.

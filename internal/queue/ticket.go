@@ -163,9 +163,6 @@ func (t *Ticket) End(why Ending, grace time.Duration) {
 	if do.loss {
 		loss.tell(t)
 	}
-	if why == Removed { // the user's logger may be slow, and the caller delivers the events of others
-		t.Epoch.Go(func() { t.queue.Logger.Warn("own node was deleted by somebody else", "node", t.ShownNode()) })
-	}
 }
 
 // remove removes what is left on the servers.

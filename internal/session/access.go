@@ -107,7 +107,7 @@ func (a *Access) Content(c node.Content) node.Content {
 // Queue is the queue in the directory sub below the path; "" is the path itself.
 func (a *Access) Queue(sub string, kind queue.Kind) *queue.Queue {
 	q := queue.Queue{
-		Client: a.client, Logger: a.logger,
+		Client: a.client, Log: a.log,
 		Dir: a.Full(a.Path) + sub, Shown: a.Path + sub,
 		Kind: kind, ACL: a.Settings.ACL,
 		Data: a.entryData, Crowds: &a.crowds, Delay: a.Settings.Delay, Begins: a.lookIfOpen,

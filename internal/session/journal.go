@@ -1,11 +1,11 @@
 package session
 
 import (
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/go-menagerie/menagerie/internal/logs"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -14,8 +14,8 @@ import (
 // knows them. A session is removed only when the servers have confirmed its end. Nothing is written
 // before this process has a session of its own, so a Connect that fails leaves the file as it was.
 type sessionJournal struct {
-	file   *sessionFile
-	logger *slog.Logger
+	file *sessionFile
+	log  *logs.Log
 
 	mu       sync.Mutex
 	sessions []zkconn.Credentials // the oldest first
@@ -26,12 +26,12 @@ type sessionJournal struct {
 const maxJournal = 16
 
 // openJournal opens the file and takes over what is in it.
-func openJournal(path string, servers []string, logger *slog.Logger) (*sessionJournal, error) {
+func openJournal(path string, servers []string, log *logs.Log) (*sessionJournal, error) {
 	file, previous, err := openSessionFile(path, strings.Join(servers, ","))
 	if err != nil {
 		return nil, err
 	}
-	return &sessionJournal{file: file, logger: logger, sessions: previous}, nil
+	return &sessionJournal{file: file, log: log, sessions: previous}, nil
 }
 
 // inherited are the sessions of the predecessors, which must be ended.
@@ -71,8 +71,7 @@ func (j *sessionJournal) find(id int64) int {
 // write brings the file up to date. mu is held.
 func (j *sessionJournal) write() {
 	if err := j.file.save(j.sessions); err != nil {
-		j.logger.Error("cannot keep the session for a successor; after a crash others wait out the timeout",
-			"error", err)
+		j.log.Once("session file", "").Error("cannot keep the session for a successor: after a crash, waiters wait for the session timeout", "error", err)
 	}
 }
 

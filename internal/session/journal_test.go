@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/logs"
 )
 
 func mustInherit(t *testing.T, path string) *sessionJournal {
 	t.Helper()
-	e, err := openJournal(path, []string{"zk1:2181", "zk2:2181"}, slog.New(slog.DiscardHandler))
+	e, err := openJournal(path, []string{"zk1:2181", "zk2:2181"}, logs.New(nil))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = e.file.close() }) // most tests have closed it
 	return e
@@ -85,7 +87,7 @@ func TestAReconnectDoesNotWriteTheFile(t *testing.T) {
 func TestAFileThatCannotBeWrittenIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	e := mustInherit(t, sessionPath(t))
-	e.logger = slog.New(slog.NewTextHandler(&log, nil))
+	e.log = logs.New(slog.New(slog.NewTextHandler(&log, nil)))
 	require.NoError(t, e.file.close())
 	e.add(1, []byte("p"))
 	require.Contains(t, log.String(), "level=ERROR msg=\"cannot keep the session for a successor")

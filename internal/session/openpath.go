@@ -70,8 +70,8 @@ func (a *Access) lookIfOpen(e *zkconn.Epoch) {
 		case zkconn.Unknown(err), err == zkconn.ErrNotSent, err == zkconn.ErrOver:
 			a.openLooks.forget(path) // the next use looks again
 		case err == nil && ToAll(list)&^ToAll(a.Settings.ACL) != 0:
-			a.logger.Warn("open to everybody, although WithACL is given", "path", a.Path,
-				"mend", "setAcl -R "+path+" "+shownACL(a.Settings.ACL))
+			a.log.Once("open", path).Warn("open to everybody, although WithACL is given", "path", a.Path,
+				"reason", "it was created without; mend it in zkCli.sh: first addauth with the same credential, then setAcl -R "+path+" "+shownACL(a.Settings.ACL))
 		}
 	})
 }

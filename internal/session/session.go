@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/logs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/wording"
@@ -29,7 +29,7 @@ type Session struct {
 	servers  []string
 	chroot   string
 	host     string
-	logger   *slog.Logger
+	log      *logs.Log
 	journal  *sessionJournal // nil without a session file
 	crowds   queue.Crowds
 	looks    node.Looks
@@ -46,9 +46,8 @@ type Session struct {
 	stop context.CancelCauseFunc
 	work sync.WaitGroup
 
-	mu         sync.Mutex        // held while ctx is made to end
-	holds      map[Hold]struct{} // what Close must end
-	tlsTrouble string            // why certificates could not be read again at the newest connection; "" if they could
+	mu    sync.Mutex        // held while ctx is made to end
+	holds map[Hold]struct{} // what Close must end
 
 	over   chan struct{} // closed when Close has done what it could
 	result error         // of Close, once over is closed
@@ -79,7 +78,7 @@ func Connect(ctx context.Context, servers string, opts ...SessionOption) (*Sessi
 	s := newSession(set, list, chroot)
 	config := s.config()
 	if set.File != "" {
-		if s.journal, err = openJournal(set.File, list, s.logger); err != nil {
+		if s.journal, err = openJournal(set.File, list, s.log); err != nil {
 			return fail(err)
 		}
 		config.Predecessors = s.journal.inherited()
@@ -103,12 +102,9 @@ func None() *Session {
 func newSession(set Settings, servers []string, chroot string) *Session {
 	s := &Session{
 		settings: set, servers: servers, chroot: chroot,
-		logger: set.Logger,
-		holds:  make(map[Hold]struct{}),
-		over:   make(chan struct{}),
-	}
-	if s.logger == nil {
-		s.logger = slog.New(slog.DiscardHandler)
+		log:   logs.New(set.Logger),
+		holds: make(map[Hold]struct{}),
+		over:  make(chan struct{}),
 	}
 	s.host, _ = os.Hostname() // only shown to people
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
@@ -119,7 +115,7 @@ func (s *Session) config() zkconn.Config {
 	c := zkconn.Config{
 		Servers: s.servers, Timeout: s.settings.Timeout, Auth: s.settings.Auth,
 		Chroot: s.chroot, ExistingChroot: s.settings.Existing, ForwardOnly: s.settings.Forward,
-		Dial: s.settings.Dial, LeaseFraction: s.settings.Fraction, Logger: s.logger,
+		Dial: s.settings.Dial, LeaseFraction: s.settings.Fraction, Log: s.log,
 	}
 	if t := s.Trace(); t != nil {
 		c.OnRequest = t.Request
@@ -153,8 +149,8 @@ func (s *Session) first(ctx context.Context) error {
 // and a holder is told in time in each case only with zkconn.LeastHeld or more. In other cases it is unknown how long a tick is.
 func (s *Session) warnOfShort(asked, granted time.Duration) {
 	if granted > asked && granted < zkconn.LeastHeld {
-		s.logger.Warn("the servers granted their least session timeout, with which a holder may be told of a loss too late if their leader is cut off",
-			"asked", asked, "granted", granted)
+		s.log.Once("short timeout", "").Warn("the session timeout is short: if the servers' leader is cut off, a holder may learn of a loss too late",
+			"reason", fmt.Sprintf("%v was asked for, and the servers granted their least, %v", asked, granted))
 	}
 }
 
@@ -258,9 +254,9 @@ func (s *Session) Context() context.Context { return s.ctx }
 func (s *Session) Closed() <-chan struct{}  { return s.ctx.Done() }
 func (s *Session) Closing() bool            { return s.ctx.Err() != nil }
 
-// Client is the connection, Logger the log, and Trace the functions of the tracer, nil if there is no tracer.
+// Client is the connection, Log the log, and Trace the functions of the tracer, nil if there is no tracer.
 func (s *Session) Client() *zkconn.Client { return s.client }
-func (s *Session) Logger() *slog.Logger   { return s.logger }
+func (s *Session) Log() *logs.Log         { return s.log }
 func (s *Session) Trace() *Trace          { return s.settings.Trace }
 
 // Servers are the servers of the connect string, whatever their order there.

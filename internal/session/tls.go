@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"crypto/tls"
-	"log/slog"
 	"net"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
@@ -45,7 +44,9 @@ func (s *Session) secure(ctx context.Context, raw net.Conn, host string) (net.Co
 	if f := s.settings.Files; f != nil {
 		var err error
 		config, err = f.Config(config) // Connect has read them, so there is a configuration in any case
-		s.tellTLS(ctx, err)
+		if err != nil {
+			s.log.Once("certificates", err.Error()).Warn("certificates cannot be read again; those read before are used", "error", err)
+		}
 	}
 	if config.ServerName == "" {
 		config.ServerName = host
@@ -55,22 +56,4 @@ func (s *Session) secure(ctx context.Context, raw net.Conn, host string) (net.Co
 		return nil, &zkconn.TLSError{Err: err}
 	}
 	return conn, nil
-}
-
-// tellTLS logs that certificates could not be read again, as a warning where that was not said by the last attempt.
-func (s *Session) tellTLS(ctx context.Context, err error) {
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	level := slog.LevelWarn
-	s.mu.Lock()
-	if text == s.tlsTrouble {
-		level = slog.LevelDebug
-	}
-	s.tlsTrouble = text
-	s.mu.Unlock()
-	if err != nil {
-		s.logger.Log(ctx, level, "certificates cannot be read again; those read before are used", "error", err)
-	}
 }

@@ -81,7 +81,7 @@ func (c *Cohort) become(to state, a *acquisition, g *grant, l *lease.Lease) {
 	case to == idle:
 		c.side.at.Session.Forget(c)
 	}
-	c.state.become(to, c.side.at.Session.Logger())
+	c.state.become(to, c.side.at.Session.Log())
 	c.acquisition, c.grant, c.hold = a, g, l
 }
 

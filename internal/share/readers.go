@@ -185,7 +185,7 @@ func (r *Readers) stands(b *batch, w *waiter) (entry string, own bool) {
 
 func (r *Readers) newBatch() *batch {
 	b := &batch{of: r}
-	b.state.become(acquiring, r.at.Session.Logger())
+	b.state.become(acquiring, r.at.Session.Log())
 	r.at.Session.Remember(b) // if that is refused, what begins now is refused, too
 	return b
 }
@@ -229,14 +229,14 @@ func (r *Readers) acquisitionEnded(b *batch, a *acquisition, p *queue.Ticket, er
 
 // hold makes b held, with p. mu is held.
 func (r *Readers) hold(b *batch, p *queue.Ticket, seq uint32, now time.Time) {
-	b.state.become(held, r.at.Session.Logger())
+	b.state.become(held, r.at.Session.Log())
 	b.ticket, b.seq, b.until = p, seq, now.Add(shareFor)
 	r.granted[p] = b
 }
 
 // end ends b. The readers that still wait for it fail with err. mu is held.
 func (r *Readers) end(b *batch, err error) {
-	b.state.become(idle, r.at.Session.Logger())
+	b.state.become(idle, r.at.Session.Log())
 	r.at.Session.Forget(b)
 	r.forget(b)
 	delete(r.granted, b.ticket)

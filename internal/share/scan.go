@@ -3,6 +3,7 @@ package share
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -258,8 +259,8 @@ func (v *scan) tell() {
 	defer w.mu.Unlock()
 	if !w.told {
 		w.told = true
-		v.g.s.at.Logger().Warn("too many locks to look for deadlocks: only those that this session holds or waits for are looked at",
-			"path", v.g.place(), "most", mostReads)
+		v.g.s.at.Log().Once("deadlocks", "").Warn("too many locks to look for deadlocks: only those that this session holds or waits for are looked at",
+			"path", v.g.place(), "reason", fmt.Sprintf("there are more than %d nodes", mostReads))
 	}
 }
 

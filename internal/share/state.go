@@ -2,7 +2,8 @@ package share
 
 import (
 	"fmt"
-	"log/slog"
+
+	"github.com/go-menagerie/menagerie/internal/logs"
 )
 
 // state is the state of a [Cohort], or of a batch of readers. It says which of its fields have a meaning.
@@ -68,10 +69,10 @@ var changes = [...][runsOn + 1]string{
 var Strict bool
 
 // become changes the state, and reports a change that is not in the table: see Strict.
-func (s *state) become(to state, log *slog.Logger) {
+func (s *state) become(to state, log *logs.Log) {
 	if changes[*s][to] == "" {
-		what := fmt.Sprintf("share: %v cannot become %v", *s, to)
-		log.Error(what)
+		what := fmt.Errorf("share: %v cannot become %v", *s, to)
+		log.Once("state", what.Error()).Error("a bug: a lock has changed its state in a way that it must not; please report it", "error", what)
 		if Strict {
 			panic(what)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/jute"
+	"github.com/go-menagerie/menagerie/internal/logs"
 )
 
 // listingBody is the answer to a listing of n names.
@@ -154,7 +155,7 @@ func TestARequestOnAnEndedSessionFailsBecauseItHasEnded(t *testing.T) {
 		var c *Client
 		set := make(chan error, 1)
 		c = p.open(time.Hour, func(cfg *Config) {
-			cfg.Logger = slog.New(saying(func(msg string) {
+			cfg.Log = logs.New(slog.New(saying(func(msg string) {
 				if msg == "session lost" {
 					go func() {
 						_, err := c.Current().Conn().Set("/x", make([]byte, 2<<10), -1)
@@ -162,7 +163,7 @@ func TestARequestOnAnEndedSessionFailsBecauseItHasEnded(t *testing.T) {
 					}()
 					time.Sleep(time.Second / 2)
 				}
-			}))
+			})))
 		})
 		s := newScript(p, p.greet(1, time.Hour))
 		synctest.Wait()
@@ -203,14 +204,14 @@ func TestALogHandlerMayAskForTheConnection(t *testing.T) {
 				conn, err := p.dial(ctx, network, addr)
 				return mute{conn, &broken}, err
 			}
-			cfg.Logger = slog.New(saying(func(msg string) {
-				if msg == "connection lost" || msg == "connected again" {
+			cfg.Log = logs.New(slog.New(saying(func(msg string) {
+				if msg == "disconnected" || msg == "connected" {
 					asked[msg]++
 					at := time.Now()
 					require.NotNil(t, c.Current().Conn())
 					require.Equal(t, at, time.Now())
 				}
-			}))
+			})))
 		})
 		p.greet(1, time.Hour)
 		synctest.Wait()
@@ -218,7 +219,7 @@ func TestALogHandlerMayAskForTheConnection(t *testing.T) {
 		time.Sleep(20 * time.Minute) // a ping
 		s := newScript(p, p.greet(1, time.Hour))
 		synctest.Wait()
-		require.Equal(t, map[string]int{"connection lost": 1, "connected again": 1}, asked)
+		require.Equal(t, map[string]int{"disconnected": 1, "connected": 2}, asked)
 		require.NoError(t, c.Current().Cause())
 		s.close(c)
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
@@ -43,7 +42,7 @@ func (c *Call[T]) Wait(ctx context.Context, e *Epoch) (v T, err error) {
 	if c.Answered() { // it was answered at the last moment, or before this call
 		v, err = c.val, c.err
 	}
-	c.request.tried(ctx, e.cfg.Logger, err)
+	c.request.tried(ctx, e.shared, err)
 	return v, err
 }
 
@@ -58,12 +57,12 @@ type Request[T any] struct {
 }
 
 // tried notes the outcome of a request for the caller whose context is ctx, which may try again until that ends.
-func (r *Request[T]) tried(ctx context.Context, log *slog.Logger, err error) {
+func (r *Request[T]) tried(ctx context.Context, s *shared, err error) {
 	var why refusal
 	switch {
 	case errors.As(err, &why):
 		if errs.Failed(ctx, r.op, fmt.Errorf("the last attempt: %w at %s", why, r.about)) {
-			log.Warn("the servers refuse a request, trying again", "path", r.about, "cause", why)
+			s.cfg.Log.Once("refusal", why.Error()).Warn("the servers refuse a request, trying again", "path", s.local(r.about), "error", why)
 		}
 	case err == nil, isOneOf(err, answers):
 		errs.Worked(ctx, r.op)

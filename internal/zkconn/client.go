@@ -2,7 +2,6 @@ package zkconn
 
 import (
 	"context"
-	"log/slog"
 	"net"
 	"sync"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/logs"
 )
 
 // Client keeps one session alive at a time, and opens the next one when it ends.
@@ -38,8 +38,8 @@ type staleSession struct {
 }
 
 func newClient(cfg Config) *Client {
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
+	if cfg.Log == nil {
+		cfg.Log = logs.New(nil)
 	}
 	if cfg.Dial == nil {
 		cfg.Dial = (&net.Dialer{}).DialContext
@@ -48,7 +48,8 @@ func newClient(cfg Config) *Client {
 		}
 	}
 	c := &Client{moved: make(chan struct{}), future: newHistory()}
-	c.cfg, c.dials.log = cfg, cfg.Logger
+	c.cfg = cfg
+	c.dials.outages.log, c.dials.outages.why = cfg.Log, c.dials.attempts
 	c.identity.draw()
 	c.running, c.halt = context.WithCancel(context.Background())
 	c.closing, c.giveUp = context.WithCancel(context.Background())
@@ -168,23 +169,24 @@ func (c *Client) wake() {
 	c.moved = make(chan struct{})
 }
 
-// refusedUs is the log message of a client that the servers refuse.
-const refusedUs = "the servers refuse this client"
-
-// refuse records that another attempt would be refused, too. what is the log message.
-func (c *Client) refuse(what string, err error) {
+// refuse records that another attempt would be refused, too.
+func (c *Client) refuse(err error) {
 	c.mu.Lock()
-	if c.refused == nil {
+	first := c.refused == nil
+	if first {
 		c.refused = err
 	}
 	e := c.epoch
 	c.wake()
 	c.mu.Unlock()
 	time.AfterFunc(Closing, c.giveUp)
+	c.dials.outages.stop() // an outage would say the same again
 	if e != nil {
 		e.lose(err)
 	}
-	c.cfg.Logger.Error(what, "error", err) // it may be slow, so leases end first
+	if first { // it may be slow, so leases end first
+		c.cfg.Log.Once("refused", "").Error("the session is refused for good", "error", err)
+	}
 }
 
 // Closing is how long Close tries to reach a server to end the session there.
@@ -198,6 +200,7 @@ func (c *Client) Close() { c.Stop(Closing) }
 func (c *Client) Stop(d time.Duration) {
 	late := time.Now().Add(d)
 	time.AfterFunc(d, c.giveUp)
+	c.dials.outages.stop()
 	c.dismiss(late)
 	c.mu.Lock()
 	if c.state != Closed {

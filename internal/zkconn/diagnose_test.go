@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/logs"
 	"github.com/go-menagerie/menagerie/internal/testing/loopback"
 )
 
@@ -27,12 +28,12 @@ func firstFailure(t *testing.T, addr string, secure *tls.Config) string {
 	lines := make(chan string, 1)
 	cfg := Config{
 		Servers: []string{addr}, Timeout: 10 * time.Second, // half of it for an attempt
-		Logger: slog.New(slog.NewTextHandler(writerFunc(func(b []byte) {
+		Log: logs.New(slog.New(slog.NewTextHandler(writerFunc(func(b []byte) {
 			select {
 			case lines <- string(b):
 			default:
 			}
-		}), &slog.HandlerOptions{Level: slog.LevelWarn})),
+		}), &slog.HandlerOptions{Level: slog.LevelWarn}))),
 	}
 	if secure != nil {
 		cfg.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {

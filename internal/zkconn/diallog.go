@@ -2,15 +2,15 @@ package zkconn
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/logs"
 )
 
 // target is one address of one server.
@@ -39,12 +39,13 @@ func (t target) String() string {
 type failure struct {
 	target       // without an address, a look-up of its name failed
 	err    error // never nil
+	used   bool  // the connection was in use: no attempt has failed since it ended
 }
 
 // dialLog is what a client reports of its attempts to connect: in its log, and to a caller
-// that has waited for a connection in vain. Each attempt and each loss is logged once.
+// that has waited for a connection in vain.
 type dialLog struct {
-	log *slog.Logger
+	outages outages
 
 	mu       sync.Mutex
 	failures []failure // the newest one of each server since there was a connection
@@ -52,10 +53,6 @@ type dialLog struct {
 	since    time.Time // when the attempt under way began to wait for what doing says; zero if there is none
 	doing    string    // what it waits for, in words before "2s"
 	at       string    // its server; "" for a look-up of names
-
-	known bool      // a failure has been logged since there was a connection
-	up    bool      // there has been a connection before
-	down  time.Time // since when there is none; zero while there is
 }
 
 // trying notes what is waited for, and since when. at is the server that is dialled, "" for a look-up.
@@ -87,29 +84,19 @@ func (d *dialLog) lookedUp(server string, err error) {
 	d.forget(t)
 }
 
-// failed notes and logs why an attempt at a server failed. While there is another
-// address of that server to be tried, that is not worth more than a line at debug level.
+// failed notes and logs why an attempt at a server failed.
 func (d *dialLog) failed(t target, cause error) {
 	d.mu.Lock()
-	level := slog.LevelDebug
-	switch {
-	case t.more:
-	case !d.known && !d.up:
-		level = slog.LevelWarn // a caller of Connect should know at once; the attempts go on
-	case !d.known:
-		level = slog.LevelInfo
-	}
-	d.known = d.known || !t.more
 	d.since = time.Time{}
-	d.note(t, cause)
+	d.note(failure{target: t, err: cause})
 	d.mu.Unlock()
-	d.log.Log(context.Background(), level, "cannot connect", "server", t.String(), "error", cause)
+	d.outages.failed(t, cause)
 }
 
 // note notes why the newest attempt at a server failed, or its connection ended. mu is held.
-func (d *dialLog) note(t target, err error) {
-	d.forget(t)
-	d.failures = append(d.failures, failure{t, err})
+func (d *dialLog) note(f failure) {
+	d.forget(f.target)
+	d.failures = append(d.failures, f)
 }
 
 // forget removes the failure at an address. mu is held.
@@ -117,44 +104,20 @@ func (d *dialLog) forget(t target) {
 	d.failures = slices.DeleteFunc(d.failures, func(f failure) bool { return f.server == t.server && f.address == t.address })
 }
 
-// linked notes a connection that is past its handshake. The function that it returns logs that. This
-// must be called without any lock: the logger is the user's, may block, and may close the session.
+// linked notes a connection that is past its handshake. log is that of [outages.connected].
 func (d *dialLog) linked(id int64, server string) (log func()) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	down := d.down
-	d.failures, d.since, d.known, d.up, d.down = nil, time.Time{}, false, true, time.Time{}
-	args := []any{"server", server, "session", sessionID(id)}
-	if down.IsZero() {
-		return func() { d.log.Debug("connected", args...) }
-	}
-	args = append(args, "after", shown(time.Since(down)))
-	return func() { d.log.Info("connected again", args...) }
+	d.failures, d.since = nil, time.Time{}
+	d.mu.Unlock()
+	return d.outages.connected(server, id)
 }
 
-// unlinked notes the loss of a connection past its handshake.
-// The function that it returns logs that, as with linked.
+// unlinked notes the loss of a connection past its handshake. log is that of [outages.connected].
 func (d *dialLog) unlinked(t target, cause error) (log func()) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.fell()
-	d.note(t, cause)
-	return func() { d.log.Info("connection lost", "server", t.String(), "error", cause) }
-}
-
-// lost logs the loss of a session. A logger may be slow, so it is called only after the holders have been notified.
-func (d *dialLog) lost(id int64, cause error) {
-	d.mu.Lock()
-	d.fell()
+	d.note(failure{target: t, err: cause, used: true})
 	d.mu.Unlock()
-	d.log.Info("session lost", "session", sessionID(id), "error", cause)
-}
-
-// fell notes since when there is no connection. mu is held.
-func (d *dialLog) fell() {
-	if d.down.IsZero() {
-		d.down = time.Now()
-	}
+	return d.outages.disconnected(cause)
 }
 
 // lastError is why the newest attempt at each server failed, and of a server that has not answered
@@ -162,13 +125,25 @@ func (d *dialLog) fell() {
 func (d *dialLog) lastError() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.reasons(d.failures)
+}
+
+// attempts is lastError without the end of a connection that was in use.
+func (d *dialLog) attempts() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.reasons(slices.DeleteFunc(slices.Clone(d.failures), func(f failure) bool { return f.used }))
+}
+
+// reasons is the error of these failures, and of the attempt under way. mu is held.
+func (d *dialLog) reasons(all []failure) error {
 	waits := ""
-	if !d.since.IsZero() && !slices.ContainsFunc(d.failures, func(f failure) bool { return d.at == "" || f.String() == d.at }) {
+	if !d.since.IsZero() && !slices.ContainsFunc(all, func(f failure) bool { return d.at == "" || f.String() == d.at }) {
 		waits = fmt.Sprintf("%s %v", d.doing, shown(time.Since(d.since)))
 	}
 	switch {
-	case len(d.failures) > 0:
-		return joined(d.failures, d.servers, waits)
+	case len(all) > 0:
+		return joined(all, d.servers, waits)
 	case waits != "":
 		return errors.New(waits)
 	}
@@ -242,14 +217,9 @@ func quorum(all []failure, servers int) (said string, without bool) {
 	return fmt.Sprintf("%d of %d servers answer, and have no quorum", closing, servers), true
 }
 
-// sessionID is a session id, which is shown as the servers' own tools show it.
-type sessionID int64
-
-func (id sessionID) String() string { return fmt.Sprintf("0x%x", int64(id)) }
-
 // zkLogger passes the client library's lines on at debug level. It leaves out those
 // about events that this package logs itself: once, and with the server and the cause.
-type zkLogger struct{ to *slog.Logger }
+type zkLogger struct{ log *logs.Log }
 
 func (l zkLogger) Printf(format string, args ...any) {
 	for _, known := range []string{"failed to connect to", "authentication failed", "send loop terminated", "recv loop terminated"} {
@@ -257,5 +227,5 @@ func (l zkLogger) Printf(format string, args ...any) {
 			return
 		}
 	}
-	l.to.Debug("zk: " + fmt.Sprintf(format, args...))
+	l.log.Debug("the client library has logged a line", "error", fmt.Errorf(format, args...))
 }

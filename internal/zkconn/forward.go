@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/logs"
 )
 
 // Servers whose data were lost or replaced count zxids from a smaller number on, and show what was there before. A
@@ -28,12 +30,13 @@ func (t *tenure) stored(zxid int64) error {
 	}
 	if t.cfg.ForwardOnly {
 		err := fmt.Errorf("%w: zxid 0x%x after 0x%x", ErrBackwards, zxid, seen)
-		t.client.refuse("the servers have lost transactions", err)
+		t.client.refuse(err)
 		return err
 	}
 	if t.newest.CompareAndSwap(seen, zxid) { // from here on this is the history
 		t.Go(func() {
-			t.cfg.Logger.Warn("the servers have lost transactions: tokens and values may be older than known ones", "zxid", sessionID(zxid), "seen", sessionID(seen))
+			t.cfg.Log.Once("transactions", "").Warn("the servers have lost transactions: tokens and values may be older than known ones",
+				"session", logs.ID(t.ID()), "error", fmt.Errorf("zxid %s after %s", logs.ID(zxid), logs.ID(seen)))
 		})
 	}
 	return nil

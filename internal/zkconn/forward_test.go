@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/jute"
+	"github.com/go-menagerie/menagerie/internal/logs"
 )
 
 // at is an answer with a zxid.
@@ -27,7 +28,7 @@ func TestOnlyTheAnswerToAChangeShowsThatTransactionsWereLost(t *testing.T) {
 		p := newPeer(t)
 		var log strings.Builder
 		c := p.open(10*time.Second, func(cfg *Config) {
-			cfg.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+			cfg.Log = logs.New(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})))
 		})
 		first := newScript(p, p.greet(1, 10*time.Second))
 		e, err := c.Epoch(t.Context())
@@ -61,7 +62,7 @@ func TestOnlyTheAnswerToAChangeShowsThatTransactionsWereLost(t *testing.T) {
 			return nil
 		}))
 		synctest.Wait()
-		require.Contains(t, log.String(), `level=WARN msg="the servers have lost transactions: tokens and values may be older than known ones" zxid=0x32 seen=0x65`)
+		require.Contains(t, log.String(), `level=WARN msg="the servers have lost transactions: tokens and values may be older than known ones" session=0x2 error="zxid 0x32 after 0x65"`)
 		log.Reset()
 		require.NoError(t, answered(second, 51, 0, made, create))
 		synctest.Wait()

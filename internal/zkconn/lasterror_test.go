@@ -107,9 +107,9 @@ func TestTheLastErrorForgetsAddressesThatANameHasLost(t *testing.T) {
 func TestAServerOfWhichAnAddressIsKnownCountsOnce(t *testing.T) {
 	one, other := target{server: "zk1:2181", address: "10.0.0.1:2181"}, target{server: "zk2:2181", address: "10.0.0.2:2181"}
 	said, alone := quorum([]failure{
-		{one, diagnoseHandshake(io.EOF, nil, time.Second)},
-		{other, diagnoseDial(syscall.ECONNREFUSED, time.Second)},
-		{target{server: other.server}, &net.DNSError{Err: "no such host"}},
+		{target: one, err: diagnoseHandshake(io.EOF, nil, time.Second)},
+		{target: other, err: diagnoseDial(syscall.ECONNREFUSED, time.Second)},
+		{target: target{server: other.server}, err: &net.DNSError{Err: "no such host"}},
 	}, 3)
 	require.False(t, alone, "nothing is known of the third")
 	require.Equal(t, "the last attempts failed", said)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/logs"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -232,7 +233,7 @@ func TestANameThatIsUnknownIsSaidAtOnceAndTriedAgainWithPauses(t *testing.T) {
 		n := newNetwork(t, nil)
 		var log logged
 		cfg := n.config("zk:2181")
-		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		cfg.Log = logs.New(slog.New(slog.NewTextHandler(&log, nil)))
 		c := zkconn.Open(cfg)
 		t.Cleanup(c.Close)
 		time.Sleep(time.Minute)
@@ -254,7 +255,7 @@ func TestOneAddressOfSeveralThatFailsIsNoWarning(t *testing.T) {
 			n.dead["10.0.0.1:2181"], n.dead["10.0.0.2:2181"] = true, true
 			var log logged
 			cfg := n.config("zk:2181")
-			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			cfg.Log = logs.New(slog.New(slog.NewTextHandler(&log, nil)))
 			n.connect(t, cfg)
 			require.Empty(t, log.String())
 			n.become(func() { n.dead["10.0.0.3:2181"] = true })

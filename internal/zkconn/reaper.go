@@ -52,14 +52,18 @@ func (o *Orphan) reap(e *Epoch) {
 		return
 	}
 	ctx := errs.WithTrail(context.Background()) // so that an answer that never settles it is logged
-	for pace := (Pace{First: 20 * time.Millisecond}); ; {
+	for told, pace := false, (Pace{First: 20 * time.Millisecond}); ; {
 		err := o.sweep(ctx, e)
 		if err == nil || errors.Is(err, ErrOver) {
 			return
 		}
 		// This is a refusal: no permission any more. We can do nothing about the cause, and the node must
 		// be removed, so the attempts go on.
-		e.cfg.Logger.Warn("cannot remove an abandoned node yet", "dir", o.Dir, "node", o.Node, "error", err)
+		if !told {
+			told = true
+			e.cfg.Log.Once("abandoned", err.Error()).Warn("cannot remove an abandoned node, trying again",
+				"path", e.local(o.Dir), "node", e.local(cmp.Or(o.Node, o.Dir+"/"+o.Prefix+"*")), "error", err)
+		}
 		if !sleep(pace.Next(), e.over) {
 			return
 		}

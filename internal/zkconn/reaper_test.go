@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/logs"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -182,7 +183,7 @@ func TestTheReaperSaysThatServersDoNotTakeItsRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
 		var log bytes.Buffer
-		_, e := open(t, srv, func(cfg *zkconn.Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		_, e := open(t, srv, func(cfg *zkconn.Config) { cfg.Log = logs.New(slog.New(slog.NewTextHandler(&log, nil))) })
 		dir(t, e, "_c_1-lock-0")
 		heal := srv.SetError(zktest.CodeThrottled, zktest.Delete)
 		done := e.Reap(zkconn.Orphan{Dir: "/d", Node: "/d/_c_1-lock-0"})

@@ -74,7 +74,7 @@ func (c *Client) open(n int64) *tenure {
 		sendLittle,
 		zk.WithDialer(t.hosts.dial),
 		zk.WithHostProvider(t.hosts),
-		zk.WithLogger(zkLogger{c.cfg.Logger}),
+		zk.WithLogger(zkLogger{c.cfg.Log}),
 		zk.WithLogInfo(false),
 	)
 	t.Go(t.heartbeats)

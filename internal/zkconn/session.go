@@ -113,7 +113,12 @@ func (s *session) WhyOver() string {
 	case err == nil: // the timer that ends the epoch is late
 		err = s.silent()
 	}
-	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), ErrOver.Error()+": "), "zksync: ")
+	return plain(err)
+}
+
+// plain is the text of the cause of an epoch's end without what all such causes say.
+func plain(cause error) string {
+	return strings.TrimPrefix(strings.TrimPrefix(cause.Error(), ErrOver.Error()+": "), "zksync: ")
 }
 
 // silent is the cause of an epoch that the clock has ended.

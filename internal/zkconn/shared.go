@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,6 +37,11 @@ type shared struct {
 // timeout is the session timeout that the servers granted last or, before that, the one to ask for.
 func (s *shared) timeout() time.Duration {
 	return cmp.Or(time.Duration(s.granted.Load()), s.cfg.Timeout)
+}
+
+// local is the path as the user of the client knows it, below the chroot.
+func (s *shared) local(path string) string {
+	return cmp.Or(strings.TrimPrefix(path, s.cfg.Chroot), "/")
 }
 
 // LastError is why the newest attempt at each server failed, and of a server that has not answered
@@ -121,6 +127,8 @@ func (s *shared) missingChroot() error {
 // connection, and the logger may be slow.
 func (s *shared) logChroot() {
 	if !s.madeChroot.Swap(true) {
-		s.Go(func() { s.cfg.Logger.Warn("made the chroot, which did not exist", "chroot", s.cfg.Chroot) })
+		s.Go(func() {
+			s.cfg.Log.Once("chroot", "").Warn("created the chroot, which did not exist", "path", s.cfg.Chroot)
+		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/jute"
+	"github.com/go-menagerie/menagerie/internal/logs"
 )
 
 // A session that this side has given up may live on at the servers, and its nodes with it: after
@@ -141,7 +142,7 @@ func (c *Client) endSession(ctx context.Context, at target, dead Credentials, tr
 	defer stop()
 	err = c.resumeAndClose(conn, dead)
 	if err == nil || errors.Is(err, errNotSession) {
-		c.cfg.Logger.Debug("ended a session of the past", "session", sessionID(dead.ID), "result", err)
+		c.cfg.Log.Debug("ended a session of the past", "session", logs.ID(dead.ID))
 		c.ended(dead.ID)
 		return nil
 	}

@@ -92,7 +92,7 @@ func (t *tenure) refused(_ *wire, r connectReply, err error) {
 		t.passwd = r.passwd // so that the session can be ended on the servers
 	}
 	t.mu.Unlock()
-	t.client.refuse(refusedUs, err)
+	t.client.refuse(err)
 }
 
 // expired implements owner: it ends the epoch.
@@ -153,11 +153,13 @@ func (t *tenure) end(cause error) {
 	for h := range hooks {
 		h.fn(cause)
 	}
+	log := func() {}
+	if id != 0 && t.client.State() != Closed {
+		log = t.dials.outages.ended(id, cause) // before told: the next session may be there soon after that
+	}
 	close(t.told)
 	t.kill()
-	if id != 0 && t.client.State() != Closed {
-		t.dials.lost(id, cause)
-	}
+	log()
 }
 
 // kill cuts the connection, and keeps the client library from dialling again.

@@ -497,9 +497,9 @@ func TestTicksThatFailOrAreMissedAreLogged(t *testing.T) {
 		v.Settled(queue, 1)
 		ends(v, cancel, a)
 		for _, line := range []string{
-			`msg="a tick failed" job=nightly path=/schedules/a scheduled=2000-01-01T00:00:01.000Z error="the disk is full"`,
-			`msg="ticks were missed" job=nightly path=/schedules/a missed=2 scheduled=2000-01-01T00:00:05.000Z`,
-			`msg="a tick did not come to its end, and is not run again" job=nightly path=/schedules/a scheduled=2000-01-01T00:00:06.000Z`,
+			`msg="a tick failed" job=nightly path=/schedules/a reason="scheduled for 2000-01-01T00:00:01Z" error="the disk is full"`,
+			`msg="ticks were missed" job=nightly path=/schedules/a reason="2 before the one that is scheduled for 2000-01-01T00:00:05Z"`,
+			`msg="a tick did not come to its end, and is not run again" job=nightly path=/schedules/a reason="scheduled for 2000-01-01T00:00:06Z"`,
 		} {
 			require.Equal(t, 1, strings.Count(log.String(), line), log.String())
 		}

@@ -2,6 +2,7 @@ package mutex_test
 
 import (
 	"context"
+	"fmt"
 	"path"
 	"strings"
 	"testing"
@@ -204,16 +205,43 @@ func TestAWaiterThatIsRemovedQueuesAgainAtTheTail(t *testing.T) {
 }
 
 func TestTheLogSaysWhyALeaseWasLost(t *testing.T) {
-	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-		var log proving.Log
-		s := v.Session(log.Option())
-		l := v.Lock(zksync.NewMutex(s, proving.LockPath))
-		l.Done()
-		v.Quiet()
-		removes(v, v.Session(zksync.WithName("alice")), l.Node(), "it hangs")
-		v.Quiet()
-		require.NoError(t, s.Close())
-		require.Equal(t, 1, strings.Count(log.String(), `msg="lease lost"`))
-		require.Regexp(t, `msg="lease lost" path=\S+ token=\S+ held=\S+ reason="removed by \S+ pid \d+ \(alice\): it hangs"`, log.String())
-	})
+	type lose func(v *proving.Env, s *zksync.Session, l *zksync.Lease)
+	for reason, c := range map[string]struct {
+		lose
+		says string
+	}{
+		"session": {func(v *proving.Env, s *zksync.Session, l *zksync.Lease) { v.Server.Expire(s.ID()) },
+			`\S+ says that the session has expired`},
+		"removed": {func(v *proving.Env, s *zksync.Session, l *zksync.Lease) { removes(v, v.Session(), l.Node(), "") },
+			`another program removed its node, and did not say why`},
+		"revoked": {func(v *proving.Env, s *zksync.Session, l *zksync.Lease) {
+			removes(v, v.Session(zksync.WithName("alice")), l.Node(), "it hangs")
+		}, `removed by \S+ pid \d+ \(alice\): it hangs`},
+		"max-hold": {func(v *proving.Env, s *zksync.Session, l *zksync.Lease) { time.Sleep(time.Minute) },
+			`lease held longer than its maximum`},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				var log proving.Log
+				s := v.Session(log.Option())
+				id := s.ID()
+				l := v.Lock(zksync.NewMutex(s, proving.LockPath, zksync.WithMaxHold(time.Minute)))
+				l.Done()
+				v.Quiet()
+				time.Sleep(10 * time.Second)
+				c.lose(v, s, l)
+				v.Quiet()
+				require.NoError(t, s.Close())
+				var lost []string
+				for line := range strings.Lines(log.String()) {
+					if strings.Contains(line, "level=WARN") {
+						lost = append(lost, line)
+					}
+				}
+				require.Len(t, lost, 1)
+				require.Regexp(t, fmt.Sprintf(`level=WARN msg="lease lost" path=%s token=%v held=\S+s reason=%s session=0x%x error="%s"\n$`,
+					proving.LockPath, l.Token(), reason, id, c.says), lost[0])
+			})
+		})
+	}
 }

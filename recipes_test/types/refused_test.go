@@ -75,7 +75,7 @@ func TestTheErrorOfACallWhoseContextEndsSaysWhyItsLastAttemptFailed(t *testing.T
 				err := use(ctx, s, "/app/it")
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.ErrorContains(t, err, "the last attempt: quota exceeded at /app")
-				said := strings.Count(log.String(), `cause="quota exceeded"`)
+				said := strings.Count(log.String(), `error="quota exceeded"`)
 				require.Equal(t, 1, said, log.String())
 			})
 		})

@@ -37,7 +37,7 @@ func (s *Server) Serve(l net.Listener) error {
 		case !passes(err):
 			return err
 		default:
-			s.log.Warn("cannot accept connections", "error", err)
+			s.log.Once("accept", "").Warn("cannot accept connections", "error", err)
 			s.pauseAccepting()
 		}
 	}

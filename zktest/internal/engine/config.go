@@ -84,9 +84,6 @@ func (cfg Config) withDefaults() Config {
 	if cfg.MaxFrame <= 0 {
 		cfg.MaxFrame = 1<<20 - 1
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
 	return cfg
 }
 

@@ -4,6 +4,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/logs"
 	"github.com/go-menagerie/menagerie/zktest/internal/access"
 	"github.com/go-menagerie/menagerie/zktest/internal/watch"
 	"github.com/go-menagerie/menagerie/zktest/internal/wire"
@@ -169,7 +170,7 @@ func (c *conn) Notify(e watch.Event) {
 	}
 	c.respond(c.srv.event.Of(e.Type, e.Path, release.EventZxid(e.Zxid)), 0, false)
 	if c.outBytes > maxQueued {
-		c.srv.log.Warn("connection dropped: peer does not read its events", "session", c.session)
+		c.srv.log.Once("events", logs.ID(c.session)).Warn("connection dropped: its client does not read its events", "session", logs.ID(c.session))
 		c.cutSlow()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/logs"
 	"github.com/go-menagerie/menagerie/zktest/internal/wire"
 )
 
@@ -77,7 +78,7 @@ func (s *Server) expire(sess *session, reply chan<- *request) {
 		s.cfg.OnExpired(sess.id, s.now())
 	}
 	s.stats.expired++
-	s.log.Info("session expired", "session", sess.id)
+	s.log.Once("expired", logs.ID(sess.id)).Info("session expired", "session", logs.ID(sess.id))
 	s.order.submit(&request{call: wire.Call{Op: wire.OpClose}, session: sess.id, internal: true, received: s.now(), reply: reply})
 }
 

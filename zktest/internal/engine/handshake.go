@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/logs"
 	"github.com/go-menagerie/menagerie/zktest/internal/wire"
 )
 
@@ -21,8 +22,8 @@ func (c *conn) connect(r *request, q wire.ConnectRequest) {
 		return
 	}
 	if q.LastZxid > s.tree.Zxid {
-		s.log.Warn(fmt.Sprintf("Refusing session request for client /%v as it has seen zxid 0x%x our last zxid is 0x%x client must try another server",
-			c.nc.RemoteAddr(), q.LastZxid, s.tree.Zxid)) // as a real server says it
+		s.log.Once("ahead", "").Warn("a client is refused: it has seen later transactions, and must try another server",
+			"session", logs.ID(q.Session), "error", fmt.Errorf("client %v has seen zxid %s, and the last one here is %s", c.nc.RemoteAddr(), logs.ID(q.LastZxid), logs.ID(s.tree.Zxid)))
 		c.abort()
 		return
 	}

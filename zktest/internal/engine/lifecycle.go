@@ -4,6 +4,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/logs"
 	"github.com/go-menagerie/menagerie/zktest/internal/tree"
 	"github.com/go-menagerie/menagerie/zktest/internal/watch"
 )
@@ -13,7 +14,7 @@ func New(cfg Config) *Server {
 	cfg = cfg.withDefaults()
 	now := time.Now()
 	s := &Server{
-		cfg: cfg, log: cfg.Logger, clock: &clock{start: now, manual: cfg.ManualClock},
+		cfg: cfg, log: logs.New(cfg.Logger), clock: &clock{start: now, manual: cfg.ManualClock},
 		history: newHistory(cfg.Tick), tree: tree.New(), watches: watch.New(cfg.Release), lastSession: firstSessionID(now, 1),
 		links: map[int64]*link{}, conns: map[*conn]struct{}{}, clients: map[int64]map[*conn]struct{}{}, listeners: map[net.Listener]struct{}{}, holding: map[*heldQueue]struct{}{},
 		done: make(chan struct{}),

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/go-menagerie/menagerie/internal/logs"
 	"github.com/go-menagerie/menagerie/zktest/internal/access"
 	"github.com/go-menagerie/menagerie/zktest/internal/tree"
 	"github.com/go-menagerie/menagerie/zktest/internal/wire"
@@ -220,7 +221,7 @@ func (s *Server) readMulti(r *request, e *wire.Encoder) wire.Code {
 		multiHeader(e, c.Op, false, wire.CodeOK)
 		e.B = append(e.B, part.B...)
 		if len(e.B) > maxReply {
-			s.log.Warn("connection dropped: a multiRead asks for too much", "session", r.session)
+			s.log.Once("multiRead", logs.ID(r.session)).Warn("connection dropped: a multiRead asks for too much", "session", logs.ID(r.session))
 			r.fate = FateReplyLost
 			return wire.CodeMarshalling
 		}

@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"log/slog"
 	"net"
 	"sync"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/logs"
 	"github.com/go-menagerie/menagerie/zktest/internal/tree"
 	"github.com/go-menagerie/menagerie/zktest/internal/watch"
 	"github.com/go-menagerie/menagerie/zktest/internal/wire"
@@ -15,7 +15,7 @@ import (
 // concurrently.
 type Server struct {
 	cfg   Config
-	log   *slog.Logger
+	log   *logs.Log
 	clock *clock
 	stats counters
 

@@ -210,7 +210,7 @@ func (c *Control) refuse(f fields) (any, error) {
 			return // healed
 		}
 		if err := reopen(x.end); err != nil {
-			c.log.Error("the server goes on refusing connections: " + err.Error())
+			c.log.Error("the server goes on refusing connections", "error", err)
 		}
 	})
 	return map[string]string{"fault": x.name}, nil
