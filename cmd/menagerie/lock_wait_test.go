@@ -58,7 +58,7 @@ func TestAWaitThatEndsBeforeTheFirstAttemptSaysWhatTheServersDid(t *testing.T) {
 	defer l.Close()
 	for _, args := range [][]string{{"lock", "/a", "--", "true"}, {"once", "/a", "--", "true"}} {
 		p := run(t, append([]string{args[0], "--wait", "3s", "--servers", l.Addr().String()}, args[1:]...)...)
-		p.failed(exitNotObtained, "no server could be reached (", ": no answer for ")
+		p.failed(exitNotObtained, "no server could be reached (", ": no answer for ", "s: is this ZooKeeper's port, does it want TLS, or does the server hang?)")
 		require.NotContains(t, p.stderr.String(), "running there")
 	}
 	p := run(t, "lock", "/a", "--wait", "3s", "--servers", nobody(t), "--", "true")

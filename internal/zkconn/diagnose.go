@@ -46,10 +46,30 @@ func noServer(err error, format string, args ...any) error {
 	return &diagnosis{text: fmt.Sprintf(format, args...), err: err, dead: true}
 }
 
+// What may be behind a silence.
+const (
+	guessName = "does the name server answer?"
+	guessDark = "is the host down, or a firewall in between?"
+)
+
+// guessSilent is what may be behind the silence of a server that has accepted the connection.
+func guessSilent(secured bool) string {
+	if secured {
+		return "is this ZooKeeper's port, or does the server hang?"
+	}
+	return "is this ZooKeeper's port, does it want TLS, or does the server hang?"
+}
+
+// isSecured reports whether a connection is one of TLS.
+func isSecured(conn net.Conn) bool {
+	_, secured := conn.(interface{ NetConn() net.Conn })
+	return secured
+}
+
 // diagnoseLookUp says why the look-up of a name failed, which has taken so long.
 func diagnoseLookUp(err error, host string, took time.Duration) error {
 	if isTimeout(err) {
-		return noServer(err, "looking up %s took %v, and got no answer: does the name server answer?", host, shown(took))
+		return noServer(err, "looking up %s took %v, and got no answer: %s", host, shown(took), guessName)
 	}
 	return err
 }
@@ -66,7 +86,7 @@ func diagnoseDial(err error, limit time.Duration) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return noServer(err, "connection refused: no server listens there")
 	case isTimeout(err):
-		return noServer(err, "silent: no answer to the dial in %v (is the host down, or a firewall in between?)", shown(limit))
+		return noServer(err, "silent: no answer to the dial in %v: %s", shown(limit), guessDark)
 	}
 	return err
 }
@@ -93,14 +113,14 @@ func diagnoseTLS(err error, limit time.Duration) error {
 // diagnoseHandshake says why a connection ended before it could be used; limit is how long the attempt had.
 func diagnoseHandshake(err error, raw net.Conn, limit time.Duration) error {
 	var violation *violationError
-	_, secured := raw.(interface{ NetConn() net.Conn })
+	secured := isSecured(raw)
 	switch {
 	case errors.As(err, &violation):
 		return err
 	case isAlert(err):
 		return diagnoseTLS(err, limit)
 	case isTimeout(err):
-		return diagnosed(err, "silent: it accepted the connection and gave no answer in %v", shown(limit))
+		return diagnosed(err, "silent: it accepted the connection and gave no answer in %v: %s", shown(limit), guessSilent(secured))
 	case isClosed(err):
 		port := "is this a port for TLS, "
 		if secured {

@@ -127,7 +127,7 @@ var failingWithoutTLS = []failing{
 	{"accepted, then closed", "it accepted the connection, then closed it: is there no quorum, is this a port for TLS, or has it as many connections from here as its maxClientCnxns allows?", func(t *testing.T) (string, *tls.Config) {
 		return listening(t, func(net.Conn) {}), nil
 	}},
-	{"silent", "silent: it accepted the connection and gave no answer in 5s", func(t *testing.T) (string, *tls.Config) {
+	{"silent", "silent: it accepted the connection and gave no answer in 5s: is this ZooKeeper's port, does it want TLS, or does the server hang?\"", func(t *testing.T) (string, *tls.Config) {
 		return listening(t, hold), nil
 	}},
 	{"an HTTP server", `not ZooKeeper: it answered \"HTTP/1.1 400 Bad Request\"`, func(t *testing.T) (string, *tls.Config) {
@@ -187,6 +187,10 @@ var failingWithTLS = []failing{
 	}},
 	{"a client certificate that is missing", "TLS: the server refuses the handshake: remote error: tls: certificate required", func(t *testing.T) (string, *tls.Config) {
 		addr, trust := tlsServer(t, func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert })
+		return addr, &tls.Config{ServerName: "127.0.0.1", RootCAs: trust}
+	}},
+	{"over TLS silent", "silent: it accepted the connection and gave no answer in 5s: is this ZooKeeper's port, or does the server hang?\"", func(t *testing.T) (string, *tls.Config) {
+		addr, trust := tlsServer(t, unchanged)
 		return addr, &tls.Config{ServerName: "127.0.0.1", RootCAs: trust}
 	}},
 	{"over TLS accepted, then closed", "it accepted the connection, then closed it: is there no quorum, or has it as many connections from here as its maxClientCnxns allows?", func(t *testing.T) (string, *tls.Config) {

@@ -53,13 +53,14 @@ type dialLog struct {
 	since    time.Time // when the attempt under way began to wait for what doing says; zero if there is none
 	doing    string    // what it waits for, in words before "2s"
 	at       string    // its server; "" for a look-up of names
+	guess    string    // what may be behind the silence
 }
 
-// trying notes what is waited for, and since when. at is the server that is dialled, "" for a look-up.
-func (d *dialLog) trying(at, doing string, since time.Time) {
+// trying notes what is waited for, since when, and what may be behind a long wait. at is the server that is dialled, "" for a look-up.
+func (d *dialLog) trying(at, doing, guess string, since time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.at, d.doing, d.since = at, doing, since
+	d.at, d.doing, d.guess, d.since = at, doing, guess, since
 }
 
 // round notes what is tried from now on, and how many servers that is. Addresses that a name has lost are forgotten.
@@ -139,7 +140,7 @@ func (d *dialLog) attempts() error {
 func (d *dialLog) reasons(all []failure) error {
 	waits := ""
 	if !d.since.IsZero() && !slices.ContainsFunc(all, func(f failure) bool { return d.at == "" || f.String() == d.at }) {
-		waits = fmt.Sprintf("%s %v", d.doing, shown(time.Since(d.since)))
+		waits = fmt.Sprintf("%s %v: %s", d.doing, shown(time.Since(d.since)), d.guess)
 	}
 	switch {
 	case len(all) > 0:

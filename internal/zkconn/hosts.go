@@ -118,7 +118,7 @@ func (h *hosts) limit() time.Duration {
 // attempt dials t, with limit for each step.
 func (h *hosts) attempt(t target, limit time.Duration) (net.Conn, error) {
 	e := h.epoch
-	e.dials.trying(t.String(), "dialing "+t.String()+": no answer for", time.Now())
+	e.dials.trying(t.String(), "dialing "+t.String()+": no answer for", guessDark, time.Now())
 	began := time.Now()
 	raw, err := e.dial(e.alive, t, limit)
 	if err != nil {
@@ -130,7 +130,7 @@ func (h *hosts) attempt(t target, limit time.Duration) (net.Conn, error) {
 		}
 		return nil, err
 	}
-	e.dials.trying(t.String(), "connected to "+t.String()+": no answer for", time.Now())
+	e.dials.trying(t.String(), "connected to "+t.String()+": no answer for", guessSilent(isSecured(raw)), time.Now())
 	w := newWire(raw, &e.session, h.owner, t.String(), time.Now().Add(limit))
 	w.target, w.limit = t, limit
 	e.mu.Lock()

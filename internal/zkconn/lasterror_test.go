@@ -51,7 +51,7 @@ func TestTheLastErrorHasTheLastCauseOfEveryServer(t *testing.T) {
 			"1 of 3 servers answers, and has no quorum: zk1:2181, zk2:2181: " + saysRefused + "; zk3:2181: " + saysClosed},
 		{"one refuses, one is dark", fates{"zk2:2181": os.ErrDeadlineExceeded, "zk3:2181": refused},
 			"1 of 3 servers answers, and has no quorum: zk1:2181: " + saysClosed +
-				"; zk2:2181: silent: no answer to the dial in 10s (is the host down, or a firewall in between?); zk3:2181: " + saysRefused},
+				"; zk2:2181: silent: no answer to the dial in 10s: is the host down, or a firewall in between?; zk3:2181: " + saysRefused},
 		{"one refuses", fates{"zk2:2181": refused},
 			"the last attempts failed: zk1:2181, zk3:2181: " + saysClosed + saysGuesses + "; zk2:2181: " + saysRefused},
 		{"all refuse", fates{"zk1:2181": refused, "zk2:2181": refused, "zk3:2181": refused},

@@ -73,7 +73,7 @@ func (n *resolver) find(end <-chan struct{}, patience time.Duration) ([]target, 
 		case len(waiting) == 0, late && len(all) > 0:
 			return all, err
 		}
-		n.dials.trying("", "looking up "+strings.Join(waiting, ", ")+" takes", since)
+		n.dials.trying("", "looking up "+strings.Join(waiting, ", ")+" takes", guessName, since)
 		select {
 		case <-news:
 		case <-patient.C:

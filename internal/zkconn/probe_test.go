@@ -66,7 +66,7 @@ func TestAProbeSaysWhyThereIsNoSession(t *testing.T) {
 			_, err := c.Write([]byte("HTTP/1.1 400\r\n"))
 			require.NoError(p.t, err)
 		},
-		"silent: it accepted the connection and gave no answer in 5s": func(p *peer, c net.Conn) {
+		"silent: it accepted the connection and gave no answer in 5s: is this ZooKeeper's port, does it want TLS, or does the server hang?": func(p *peer, c net.Conn) {
 			hello(p, c)
 			_, err := readFrame(c, 1)
 			require.Error(p.t, err)
