@@ -12,9 +12,7 @@ import (
 // session within timeout, at least 10 s.
 func (s *Server) Connect(t TB, timeout time.Duration) *zk.Conn {
 	t.Helper()
-	if inBubble() != s.bubble {
-		t.Fatal(errElsewhere)
-	}
+	s.sameBubble(t)
 	if s.isClosed() {
 		t.Fatal(errClosed)
 	}

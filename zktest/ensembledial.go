@@ -61,6 +61,7 @@ func (e *Ensemble) Session(t TB, opts ...zksync.SessionOption) *zksync.Session {
 func (e *Ensemble) SessionAt(t TB, i int, opts ...zksync.SessionOption) *zksync.Session {
 	t.Helper()
 	e.has("SessionAt", i)
+	e.servers[i].sameBubble(t)
 	o := newOwner(e.servers...)
 	tour := &dialer{hosts: e.Servers(), next: i}
 	dial := func(_ context.Context, network, _ string) (net.Conn, error) {
@@ -80,6 +81,7 @@ func (e *Ensemble) Connect(t TB, timeout time.Duration) *zk.Conn {
 func (e *Ensemble) ConnectAt(t TB, i int, timeout time.Duration) *zk.Conn {
 	t.Helper()
 	e.has("ConnectAt", i)
+	e.servers[i].sameBubble(t)
 	o := newOwner(e.servers...)
 	open := func(network, addr string) (net.Conn, error) { return e.dial(network, addr, o.joined) }
 	return connect(t, timeout, o, &dialer{open: open, hosts: e.Servers(), next: i})

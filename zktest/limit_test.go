@@ -135,10 +135,10 @@ func TestStuck(t *testing.T) {
 	})
 }
 
-// stuck runs TestStuck and returns what it prints.
-func stuck(t *testing.T, how string) string {
-	cmd := exec.Command(os.Args[0], "-test.run=^TestStuck$")
-	cmd.Env = append(os.Environ(), stuckEnv+"="+how)
+// failing runs a test that fails, in a process of its own, and returns what it prints.
+func failing(t *testing.T, test, env string) string {
+	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$", "-test.timeout=30s")
+	cmd.Env = append(os.Environ(), env)
 	out, err := cmd.CombinedOutput()
 	require.Error(t, err)
 	return string(out)
@@ -147,7 +147,7 @@ func stuck(t *testing.T, how string) string {
 func TestATestThatNothingElseEndsEndsWithAPanicThatSaysWhy(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"lock", "channel", "failed"} {
-		out := stuck(t, how)
+		out := failing(t, "TestStuck", stuckEnv+"="+how)
 		require.Equal(t, how == "failed", strings.Contains(out, "the test had failed before that; go test -v prints its messages at once"))
 		require.Contains(t, out, "panic: zktest: the test TestStuck has taken 1m0s of virtual time: it waits for what does not come, or needs more (WithVirtualLimit)")
 		require.Contains(t, out, "/lock")

@@ -144,6 +144,7 @@ func (s *Server) unlisten() {
 // Serve accepts connections from l until the server is closed; then it closes l and returns nil. An error is
 // l's.
 func (s *Server) Serve(l net.Listener) error {
+	s.mustBeHere()
 	err := s.zk.Serve(l)
 	if errors.Is(err, engine.ErrClosed) {
 		return nil

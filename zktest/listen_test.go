@@ -197,20 +197,6 @@ func TestAddrInABubbleFailsTheTestAndSaysWhatToUse(t *testing.T) {
 	})
 }
 
-func TestAServerFromOutsideTheBubbleFailsTheTestAndSaysSo(t *testing.T) {
-	tb := &fakeTB{TB: t}
-	srv := zktest.Run(tb)
-	synctest.Test(t, func(t *testing.T) {
-		_, err := srv.Dial("", "", 0)
-		require.ErrorContains(t, err, "call Run inside synctest.Test")
-		_, err = srv.Dial("", "", 0)
-		require.Error(t, err)
-	})
-	require.Len(t, tb.errors, 1, "it says so once")
-	require.Contains(t, tb.errors[0], "made outside of the synctest bubble")
-	tb.finish()
-}
-
 func TestAServerThatIsDownHasAPortThatIsClosed(t *testing.T) {
 	t.Parallel()
 	for _, down := range []func(*zktest.Server) (up func()){

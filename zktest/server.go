@@ -21,10 +21,9 @@ type Server struct {
 	tb   TB     // nil for a server that Start made
 	opts options
 
-	limit     *limit // of Run; nil outside of a bubble
-	bubble    bool   // made in a synctest bubble
-	elsewhere sync.Once
-	hooked    sync.Once
+	limit  *limit // of Run; nil outside of a bubble
+	bubble bool   // made in a synctest bubble
+	hooked sync.Once
 
 	mu        sync.Mutex // taken inside the engine's lock by hooks: never call the engine with it held
 	counts    counts
@@ -151,19 +150,17 @@ func (s *Server) isClosed() bool {
 }
 
 // Dial opens a connection in memory, as a go-zookeeper Dialer, and ignores its arguments. Client and server
-// must be in the same bubble, or in none.
+// must be in the same bubble, or in none; else it panics.
 func (s *Server) Dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	return s.dial(network, nil)
 }
 
 func (s *Server) dial(network string, joined func(id int64)) (net.Conn, error) {
+	s.mustBeHere()
 	s.netMu.Lock()
 	defer s.netMu.Unlock()
 	if s.stopped || s.refusals > 0 {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
-	}
-	if err := s.sameBubble(); err != nil {
-		return nil, err
 	}
 	client, server := net.Pipe()
 	s.zk.ServeClient(server, joined)
@@ -172,5 +169,6 @@ func (s *Server) dial(network string, joined func(id int64)) (net.Conn, error) {
 
 // ServeConn serves c, and closes it. It returns at once.
 func (s *Server) ServeConn(c net.Conn) {
+	s.mustBeHere()
 	s.zk.ServeConn(c)
 }

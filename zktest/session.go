@@ -11,9 +11,7 @@ import (
 // minute.
 func (s *Server) Session(t TB, opts ...zksync.SessionOption) *zksync.Session {
 	t.Helper()
-	if inBubble() != s.bubble {
-		t.Fatal(errElsewhere)
-	}
+	s.sameBubble(t)
 	if s.isClosed() {
 		t.Fatal(errClosed)
 	}
