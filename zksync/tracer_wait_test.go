@@ -255,3 +255,70 @@ func (s *slowPlaces) Wait(_ context.Context, d zksync.WaitData) {
 	s.add(d)
 	time.Sleep(time.Hour)
 }
+
+// Readers hold together, so entries may be ahead of one that is granted.
+func TestThePlaceOfAReaderIsTraced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, p := zktest.Run(t), &places{began: time.Now()}
+		traced, other := srv.Session(t, zksync.WithTracer(p)), srv.Session(t)
+		read := func(ctx context.Context, s *zksync.Session) <-chan *zksync.Lease {
+			got := make(chan *zksync.Lease, 1)
+			m := zkrwmutex.New(s, "/locks/a")
+			go func() {
+				l, _ := m.RLockContext(ctx)
+				got <- l
+			}()
+			synctest.Wait()
+			return got
+		}
+		m := zkrwmutex.New(traced, "/locks/a")
+		theirs := <-read(t.Context(), other)
+		l, err := m.TryRLockContext(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{"0s: start, -1 ahead", `0s: granted, 1 ahead, ""`}, p.take())
+		joined, err := m.RLockContext(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{"0s: start, 0 ahead", `0s: granted, 0 ahead, ""`}, p.take(), "it holds together with that one")
+		require.NoError(t, joined.Unlock())
+		require.NoError(t, l.Unlock())
+		require.NoError(t, (<-read(t.Context(), traced)).Unlock())
+		require.Equal(t, []string{"0s: start, -1 ahead", `0s: granted, 1 ahead, ""`}, p.take())
+		require.NoError(t, theirs.Unlock())
+	})
+}
+
+// When the last of the writers ahead gives up, it is not known who else has left.
+func TestThePlaceOfAReaderBehindWritersIsTraced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, p := zktest.Run(t), &places{began: time.Now()}
+		m, other, last := zkrwmutex.New(srv.Session(t, zksync.WithTracer(p)), "/locks/a"), srv.Session(t), srv.Session(t)
+		l, err := m.TryRLockContext(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, l.Unlock())
+		p.take()
+		w, err := zkrwmutex.New(other, "/locks/a").LockContext(t.Context())
+		require.NoError(t, err)
+		leaves, leave := context.WithCancel(t.Context())
+		go func() { _, _ = zkrwmutex.New(last, "/locks/a").LockContext(leaves) }()
+		synctest.Wait()
+		one, two := make(chan *zksync.Lease, 1), make(chan *zksync.Lease, 1)
+		waits := func(got chan *zksync.Lease) {
+			go func() {
+				l, _ := m.RLockContext(t.Context())
+				got <- l
+			}()
+			synctest.Wait()
+		}
+		waits(one)
+		require.Equal(t, []string{"0s: start, -1 ahead", "0s: wait, 2 ahead of /locks/a, epoch 1"}, p.take())
+		leave()
+		synctest.Wait()
+		waits(two)
+		require.Equal(t, []string{"0s: start, -1 ahead"}, p.take())
+		require.NoError(t, w.Unlock())
+		for _, got := range []<-chan *zksync.Lease{one, two} {
+			require.NoError(t, (<-got).Unlock())
+		}
+		require.Equal(t, []string{`0s: granted, 2 ahead, ""`, `0s: granted, 2 ahead, ""`}, p.take())
+	})
+}

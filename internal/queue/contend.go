@@ -112,7 +112,6 @@ func (c *contest) round(ctx context.Context, v view) (view, error) {
 		// No departure between the listing and this request is missed: the server
 		// reports a node that is gone already as soon as it is asked to watch it.
 		c.watch(v)
-		c.learn(v.blockers)
 		quiet := c.epoch.Timeout()
 		if !c.long {
 			quiet /= longPart
@@ -334,6 +333,7 @@ func (c *contest) mayBeReplaced(e Entry, written bool) bool {
 // nodes in this order. So if both the own node and a blocker are gone already, the event
 // of the own node comes first, and the departure of the blocker is not taken for a grant.
 func (c *contest) watch(v view) {
+	c.learn(v.blockers)
 	var paths []string
 	want := func(name string) {
 		if c.ev.subscribe(name) {
