@@ -170,10 +170,21 @@ func (e *Ensemble) Pin(id int64, i int) (unpin func()) {
 }
 
 // Disconnect is [Server.Disconnect].
-func (e *Ensemble) Disconnect(id int64) bool { return e.zk.Disconnect(id) }
+func (e *Ensemble) Disconnect(id int64) bool {
+	if e.tb != nil {
+		e.tb.Helper()
+	}
+	e.servers[0].stranger("Disconnect", id)
+	return e.zk.Disconnect(id)
+}
 
 // Expire is [Server.Expire]; false without a leader.
-func (e *Ensemble) Expire(id int64) bool { return e.servers[0].Expire(id) }
+func (e *Ensemble) Expire(id int64) bool {
+	if e.tb != nil {
+		e.tb.Helper()
+	}
+	return e.servers[0].Expire(id)
+}
 
 // Requests is [Server.Requests].
 func (e *Ensemble) Requests() int {

@@ -2,9 +2,15 @@ package zktest
 
 import "time"
 
-// Expire ends a session, if there is one: its ephemerals are gone and their watches have fired when it
-// returns. Its connection drops.
-func (s *Server) Expire(id int64) bool { return s.zk.Expire(id) }
+// Expire ends a session: its ephemerals are gone and their watches have fired when it returns. Its connection
+// drops. It returns false if the session has ended before. The id 0, of none, has no effect.
+func (s *Server) Expire(id int64) bool {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	s.stranger("Expire", id)
+	return s.zk.Expire(id)
+}
 
 // ExpireSilently is Expire for a client that is partitioned until heal.
 func (s *Server) ExpireSilently(id int64) (heal func()) {
@@ -18,7 +24,13 @@ func (s *Server) ExpireSilently(id int64) (heal func()) {
 }
 
 // Disconnect drops the connection of a session, if there is one.
-func (s *Server) Disconnect(id int64) bool { return s.zk.Disconnect(id) }
+func (s *Server) Disconnect(id int64) bool {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	s.stranger("Disconnect", id)
+	return s.zk.Disconnect(id)
+}
 
 // Partition makes a client's network lose everything until heal. Messages sent meanwhile arrive a millisecond
 // after heal if their connection is still open. The id 0, here and in the other faults of the network, stands

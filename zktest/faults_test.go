@@ -138,6 +138,7 @@ func TestADisconnectedSessionLives(t *testing.T) {
 		heal := srv.Refuse() // or the client may be back before anybody looks
 		require.True(t, srv.Disconnect(id))
 		require.False(t, srv.Sessions()[0].Connected)
+		require.False(t, srv.Disconnect(id), "it has no connection now")
 		heal()
 		synctest.Wait() // or the client writes into the closed pipe
 		_, _, err := conn.Exists("/e")
@@ -145,7 +146,6 @@ func TestADisconnectedSessionLives(t *testing.T) {
 		require.Equal(t, id, conn.SessionID())
 		require.True(t, srv.Sessions()[0].Connected)
 		zktest.CheckNode(t, srv, "/e", nil)
-		require.False(t, srv.Disconnect(4711))
 	})
 }
 

@@ -58,7 +58,7 @@ func checkStruck(t TB, srvs ...*Server) {
 	}
 }
 
-// stranger fails the test if there is and was no such session: a fault of its network would do nothing. 0 stands for clients without one.
+// stranger fails the test if there is and was no such session: a fault of it would do nothing. 0 stands for clients without one.
 func (s *Server) stranger(what string, id int64) {
 	if s.tb != nil {
 		s.tb.Helper()

@@ -133,6 +133,8 @@ func TestAFaultOfASessionThatThereNeverWasFailsTheTest(t *testing.T) {
 		"DropReplies":    (*zktest.Server).DropReplies,
 		"ExpireSilently": (*zktest.Server).ExpireSilently,
 		"Delay":          func(s *zktest.Server, id int64) func() { return s.Delay(id, time.Second, 0) },
+		"Expire":         func(s *zktest.Server, id int64) func() { s.Expire(id); return func() {} },
+		"Disconnect":     func(s *zktest.Server, id int64) func() { s.Disconnect(id); return func() {} },
 	} {
 		require.Empty(t, atTheEnd(t, func(srv *zktest.Server, conn *zk.Conn) {
 			fault(srv, conn.SessionID())()
@@ -158,11 +160,15 @@ func TestAFaultOfASessionThatAnEnsembleNeverHadFailsTheTest(t *testing.T) {
 		e.Partition(id)()
 		e.Server(0).Partition(id)()
 		e.Pin(id, 1)()
+		e.Disconnect(0)
+		e.Expire(0)
 		require.Empty(t, tb.errors)
 		e.Partition(id + 1)()
 		e.Pin(id+1, 1)()
 		e.Server(2).DropReplies(id + 1)()
+		require.False(t, e.Disconnect(id+1))
+		require.False(t, e.Expire(id+1))
 		tb.finish()
 	})
-	require.Len(t, tb.errors, 3)
+	require.Len(t, tb.errors, 5)
 }
