@@ -73,9 +73,15 @@ func (d *Delivery[T]) finish() bool {
 	return finished
 }
 
-// tellNacked tells the tracer that the lease was released without an Ack or a Nack, if it is not told yet.
+// tellNacked tells the tracer that the lease was released without an Ack or a Nack, if it is not told yet. Close of the session does
+// that when all leases have ended.
 func (d *Delivery[T]) tellNacked(l *lease.Lease) {
-	if d.ending.untold.Swap(false) {
-		d.tell(l.UnwatchedContext(), l, nacked, time.Since(l.Since()))
+	if !d.ending.untold.Swap(false) {
+		return
+	}
+	held := time.Since(l.Since())
+	nack := func() { d.tell(l.UnwatchedContext(), l, nacked, held) }
+	if !d.q.at.Session.AfterHolds(nack) {
+		nack()
 	}
 }

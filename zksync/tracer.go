@@ -26,7 +26,8 @@ type WaitTracer interface {
 
 // ReleaseTracer is an optional part of a [Tracer].
 type ReleaseTracer interface {
-	// Release is called when a holder has released, before the node is removed. ctx is the lease's.
+	// Release is called when a holder has released, before the node is removed; by [Session.Close], when it has
+	// ended all leases. ctx is the lease's.
 	Release(ctx context.Context, data ReleaseData)
 }
 

@@ -179,21 +179,24 @@ func (r *Tracing) traceOf(l *Lease) string {
 	return r.t.Propagate(l.asked)
 }
 
-// traceEnd tells the tracer, and the log after a loss, that the lease has ended.
+// traceEnd notes the end of the lease: it calls the tracer, and logs a loss.
 func (l *Lease) traceEnd(err error) {
 	s := l.access.Session
 	t := s.Trace()
-	if err == errs.ErrReleased && (t == nil || t.Release == nil) {
-		return
-	}
 	held := time.Since(l.since)
-	if err == errs.ErrReleased { // in the goroutine that released
-		t.Release(l.UnwatchedContext(), l.traced(held))
+	switch {
+	case err != errs.ErrReleased:
+	case t == nil || t.Release == nil:
+		return
+	case s.Closing() && s.AfterHolds(func() { l.traceRelease(held) }):
+		return
+	default: // in the goroutine that released
+		l.traceRelease(held)
 		return
 	}
-	// A loss may end many leases, and each holder must be told in time, even
+	// A loss may end many leases, and each holder must be notified in time, even
 	// if a logger or tracer is slow. So these are called in a goroutine.
-	s.Spawn(func() {
+	s.SpawnLate(func() {
 		why := err // err itself must not change, or each Unlock would allocate it
 		if why == errs.ErrLost {
 			why = l.ErrExplained(node.Grace)
@@ -215,6 +218,12 @@ func detail(why error) string {
 		return "another program removed its node, and did not say why"
 	}
 	return strings.TrimPrefix(strings.TrimPrefix(why.Error(), errs.ErrLost.Error()+": "), "zksync: ")
+}
+
+// traceRelease calls the tracer after a release. If that panics, its caller cannot give the hold up any more.
+func (l *Lease) traceRelease(held time.Duration) {
+	t := l.access.Session.Trace()
+	t.Release(l.UnwatchedContext(), l.traced(held))
 }
 
 // traced is what a tracer is told of a hold.

@@ -129,6 +129,29 @@ func (s *Session) Spawn(f func()) bool {
 	return true
 }
 
+// SpawnLate is Spawn, but it runs f also after Close has begun, for as long as Close can still wait for it, and later without that.
+func (s *Session) SpawnLate(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.joining {
+		go f()
+		return
+	}
+	s.work.Add(1)
+	go s.within(f)
+}
+
+// AfterHolds keeps f until Close has ended all holds, and reports whether it does: only while Close ends them. No holder must
+// wait for what f does.
+func (s *Session) AfterHolds(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ending {
+		s.afterHolds = append(s.afterHolds, f)
+	}
+	return s.ending
+}
+
 // RunHere is Spawn in this goroutine: it runs f and then returns.
 func (s *Session) RunHere(f func()) bool {
 	if !s.Begin() {

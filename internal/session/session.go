@@ -46,8 +46,11 @@ type Session struct {
 	stop context.CancelCauseFunc
 	work sync.WaitGroup
 
-	mu    sync.Mutex        // held while ctx is made to end
-	holds map[Hold]struct{} // what Close must end
+	mu         sync.Mutex        // held while ctx is made to end
+	holds      map[Hold]struct{} // what Close must end
+	ending     bool              // Close ends them: see AfterHolds
+	afterHolds []func()
+	joining    bool // Close waits for work: see SpawnLate
 
 	over   chan struct{} // closed when Close has done what it could
 	result error         // of Close, once over is closed
@@ -225,6 +228,7 @@ func (s *Session) CloseWithin(d time.Duration) error {
 	s.stop(errs.ErrClosed)
 	// No hold is missed: Remember refuses new ones once ctx has ended, which it looks at under the same lock.
 	held := slices.Collect(maps.Keys(s.holds))
+	s.ending = s.ending || first
 	s.mu.Unlock()
 	if !first {
 		// This is no sync.Once: while a goroutine waits for one, the time of a synctest bubble stands still.
@@ -232,17 +236,34 @@ func (s *Session) CloseWithin(d time.Duration) error {
 		return s.result
 	}
 	defer close(s.over)
+	s.endAll(held, d)
+	return s.result
+}
+
+// endAll does what Close does, once.
+func (s *Session) endAll(held []Hold, d time.Duration) {
+	defer func() { // also if a tracer panics, which afterHolds calls
+		s.client.Stop(d)
+		// The goroutines of the session end with ctx, and their requests fail once the client has stopped.
+		s.mu.Lock()
+		s.joining = true
+		s.mu.Unlock()
+		s.work.Wait()
+		if s.journal != nil {
+			s.result = s.journal.close()
+		}
+	}()
 	// Holders are told first, before the end of the ZooKeeper session lets the servers grant to others.
 	for _, l := range held {
 		l.Finish(errs.ErrReleased)
 	}
-	s.client.Stop(d)
-	// The goroutines of the session end with ctx, and their requests fail once the client has stopped.
-	s.work.Wait()
-	if s.journal != nil {
-		s.result = s.journal.close()
+	s.mu.Lock()
+	after := s.afterHolds
+	s.ending, s.afterHolds = false, nil
+	s.mu.Unlock()
+	for _, f := range after {
+		f()
 	}
-	return s.result
 }
 
 // Opened reports whether Connect has opened the session: it is neither zero nor nil.

@@ -1,0 +1,69 @@
+package zksync_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// awkward is a tracer that notes its calls, and then calls the function for that call, if there is one.
+type awkward struct {
+	notes
+	end     func()
+	release func()
+}
+
+func (h *awkward) AcquireStart(ctx context.Context, d zksync.AcquireStartData) context.Context {
+	h.write("start %s", d.Path)
+	return ctx
+}
+
+func (h *awkward) AcquireEnd(_ context.Context, d zksync.AcquireEndData) {
+	h.write("end %s, granted %v", d.Path, d.Err == nil)
+	if h.end != nil {
+		h.end()
+	}
+}
+
+func (h *awkward) Release(_ context.Context, d zksync.ReleaseData) {
+	h.write("release %s", d.Path)
+	if h.release != nil {
+		h.release()
+	}
+}
+
+func (h *awkward) Lost(_ context.Context, d zksync.LossData) {
+	h.write("lost %s: %s", d.Path, d.Reason)
+}
+
+// Close ends all leases before it calls the tracer, so no holder waits for a slow one.
+func TestASlowTracerDelaysNoHolderAtClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &awkward{release: func() { time.Sleep(20 * time.Second) }}
+		s := zktest.Run(t).Session(t, zksync.WithTracer(h))
+		var all []*zksync.Lease
+		for i := range 3 {
+			l, err := zksync.NewMutex(s, fmt.Sprint("/", i), zksync.WithMaxHold(10*time.Second)).LockContext(t.Context())
+			require.NoError(t, err)
+			all = append(all, l)
+		}
+		h.take()
+		began := time.Now()
+		closed := make(chan error, 1)
+		go func() { closed <- s.Close() }()
+		for _, l := range all {
+			<-l.Done()
+		}
+		require.Zero(t, time.Since(began))
+		require.NoError(t, <-closed)
+		require.Equal(t, time.Minute, time.Since(began), "each node is there until its release was traced")
+		require.ElementsMatch(t, []string{"release /0", "release /1", "release /2"}, h.take())
+	})
+}
