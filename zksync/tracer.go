@@ -12,7 +12,8 @@ type Tracer interface {
 	// AcquireStart is called before the first request. AcquireEnd and the lease's context have the context it
 	// returns.
 	AcquireStart(ctx context.Context, data AcquireStartData) context.Context
-	// AcquireEnd is called once for every AcquireStart.
+	// AcquireEnd is called once for every AcquireStart. After each one without an error there is exactly one
+	// Release or Lost, also if the lease ended before.
 	AcquireEnd(ctx context.Context, data AcquireEndData)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
@@ -66,4 +67,53 @@ func TestASlowTracerDelaysNoHolderAtClose(t *testing.T) {
 		require.Equal(t, time.Minute, time.Since(began), "each node is there until its release was traced")
 		require.ElementsMatch(t, []string{"release /0", "release /1", "release /2"}, h.take())
 	})
+}
+
+// A call that fails may have had a lease, as here, where its context ended while it waited for a hold of its own process. No caller
+// got that lease, so the tracer is called with neither its grant nor its end.
+func TestALeaseThatNoCallerGotIsNotTraced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		tr := &awkward{}
+		s := srv.Session(t, zksync.WithTracer(tr))
+		rw := zkrwmutex.New(s, "/a")
+		rw.RLock()
+		srv.Expire(s.ID())
+		time.Sleep(5 * time.Second)
+		tr.take()
+		for _, end := range []func(cancel func()){
+			func(cancel func()) { cancel() },
+			func(func()) { srv.Expire(s.ID()) }, // then the call waits for the next grant
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			time.AfterFunc(5*time.Second, func() { end(cancel) })
+			_, err := rw.LockContext(ctx)
+			require.ErrorContains(t, err, "a hold of this process that was lost is not unlocked yet")
+			require.Equal(t, []string{"start /a", "end /a, granted false"}, tr.take())
+		}
+		rw.RUnlock()
+	})
+}
+
+// A lease may end at the instant of its grant. Its end is traced after its grant.
+func TestALeaseThatEndsBeforeItsCallerGetsIt(t *testing.T) {
+	for end, want := range map[string]string{"close": "release /a", "bound": "lost /a: max-hold"} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Run(t)
+			tr := &awkward{}
+			s := srv.Session(t, zksync.WithTracer(tr))
+			tr.end = func() { // the call has the lease, and has not returned it
+				if end == "close" {
+					go s.Close()
+				}
+				time.Sleep(10 * time.Second)
+				tr.write("end returns")
+			}
+			l, err := zksync.NewMutex(s, "/a", zksync.WithMaxHold(time.Second)).LockContext(t.Context())
+			require.NoError(t, err)
+			require.Error(t, l.Err())
+			require.Equal(t, []string{"start /a", "end /a, granted true", "end returns", want}, tr.take())
+		})
+	}
 }

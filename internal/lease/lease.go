@@ -30,6 +30,9 @@ type Lease struct {
 	// has begun. The goroutine that sets it does the work, and no other goroutine waits for that.
 	given atomic.Bool
 
+	announced bool            // a tracer was called with the grant; mu is held for this and ended
+	ended     *session.Traced // how it ended before that: see report
+
 	left atomic.Bool // see Leave
 
 	goroutine int64 // that acquired it; 0 without deadlock detection: see owners

@@ -161,11 +161,25 @@ func (r *Tracing) End(l *Lease, err error) (*Lease, error) {
 	}
 	d := r.data(r.position, waited)
 	d.Ahead, d.AheadTrace, d.Err = r.ahead, r.aheadTrace, err
-	if err == nil {
-		d.Node, d.Token, d.Epoch = l.Node(), l.token, uint64(l.ticket.Epoch.Number())
+	if err != nil {
+		r.t.End(r.Context, d)
+		return l, err
 	}
+	d.Node, d.Token, d.Epoch = l.Node(), l.token, uint64(l.ticket.Epoch.Number())
+	r.grant(l, d)
+	return l, nil
+}
+
+// grant calls the tracer with the grant of l, and after that with the end of l, if l has ended already.
+func (r *Tracing) grant(l *Lease, d session.Traced) {
 	r.t.End(r.Context, d)
-	return l, err
+	l.mu.Lock()
+	ended := l.ended
+	l.announced, l.ended = true, nil
+	l.mu.Unlock()
+	if ended != nil {
+		l.traceEnded(*ended)
+	}
 }
 
 // own is the owner of this process's entries.
@@ -188,10 +202,10 @@ func (l *Lease) traceEnd(err error) {
 	case err != errs.ErrReleased:
 	case t == nil || t.Release == nil:
 		return
-	case s.Closing() && s.AfterHolds(func() { l.traceRelease(held) }):
+	case s.Closing() && s.AfterHolds(func() { l.report(l.traced(held)) }):
 		return
 	default: // in the goroutine that released
-		l.traceRelease(held)
+		l.report(l.traced(held))
 		return
 	}
 	// A loss may end many leases, and each holder must be notified in time, even
@@ -207,7 +221,7 @@ func (l *Lease) traceEnd(err error) {
 		if t != nil && t.Lost != nil {
 			d := l.traced(held)
 			d.Reason, d.Err = l.reason(err), why
-			t.Lost(l.UnwatchedContext(), d)
+			l.report(d)
 		}
 	})
 }
@@ -220,10 +234,29 @@ func detail(why error) string {
 	return strings.TrimPrefix(strings.TrimPrefix(why.Error(), errs.ErrLost.Error()+": "), "zksync: ")
 }
 
-// traceRelease calls the tracer after a release. If that panics, its caller cannot give the hold up any more.
-func (l *Lease) traceRelease(held time.Duration) {
+// report calls the tracer with the end of the lease. A lease that no caller has got yet may have ended, too. Then Tracing.grant makes
+// that call, or nothing does if no caller gets the lease.
+func (l *Lease) report(d session.Traced) {
+	l.mu.Lock()
+	announced := l.announced
+	if !announced {
+		ended := d // only here is it kept
+		l.ended = &ended
+	}
+	l.mu.Unlock()
+	if announced {
+		l.traceEnded(d)
+	}
+}
+
+// traceEnded calls the tracer: after a release if there is no Err.
+func (l *Lease) traceEnded(d session.Traced) {
 	t := l.access.Session.Trace()
-	t.Release(l.UnwatchedContext(), l.traced(held))
+	if d.Err == nil {
+		t.Release(l.UnwatchedContext(), d)
+	} else {
+		t.Lost(l.UnwatchedContext(), d)
+	}
 }
 
 // traced is what a tracer is told of a hold.

@@ -133,24 +133,7 @@ func (d driven) lose(ctx context.Context, zxid int64, held time.Duration, reason
 	})
 }
 
-// A loss is reported in a goroutine of its own, so it may come before the grant.
-func TestALossThatIsReportedBeforeTheGrant(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := drive(t)
-		ctx := d.begin(t)
-		time.Sleep(time.Minute)
-		d.lose(ctx, 7, time.Second, zksync.ReasonSession)
-		d.lose(ctx, 5, time.Second, zksync.ReasonSession) // of a grant before, which the acquisition did not return
-		d.grant(ctx, 7)
-		require.Equal(t, map[string]int{"acquire lock": 1, "hold lock": 2}, d.settled(t))
-		for _, hold := range d.ended(t, 2, "hold lock") {
-			require.Equal(t, time.Second, took(hold))
-			require.Equal(t, d.only(t, "acquire lock").SpanContext.SpanID(), hold.Parent.SpanID())
-		}
-	})
-}
-
-func TestALossThatIsReportedAfterTheNextGrant(t *testing.T) {
+func TestALossOfAHoldThatHasNoSpanYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := drive(t)
 		ctx := d.begin(t)

@@ -2,7 +2,6 @@ package zkotel
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,10 +20,8 @@ type scope struct {
 	current atomic.Pointer[context.Context] // has the span
 
 	mu    sync.Mutex
-	over  bool           // the acquisition has ended with a hold
-	hold  trace.Span     // nil unless held
-	token zksync.Token   // of hold
-	early []zksync.Token // of holds that ended before the acquisition did: see end
+	hold  trace.Span   // nil unless held
+	token zksync.Token // of hold
 }
 
 // key finds the scope of a tracer in a context, which may have scopes of several tracers.
@@ -43,30 +40,21 @@ func (t *tracer) scopeOf(ctx context.Context) *scope {
 	return s
 }
 
-// grant starts the span of the hold with start, unless that hold has ended already: a loss is reported in a goroutine of its
-// own, which may run before the grant is reported.
+// grant starts the span of the hold with start.
 func (s *scope) grant(token zksync.Token, start func(context.Context) (context.Context, trace.Span)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.over = true
-	if slices.Contains(s.early, token) {
-		return
-	}
 	ctx, hold := start(*s.current.Load())
 	s.hold, s.token = hold, token
 	s.current.Store(&ctx)
 }
 
-// end returns the span of the hold with this token, once. A hold has none if it was lost or given back before the acquisition
-// ended: then the result is nil.
+// end returns the span of the hold with this token, once; nil if there is none.
 func (s *scope) end(token zksync.Token) (hold trace.Span) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.hold != nil && s.token == token:
+	if s.token == token {
 		hold, s.hold = s.hold, nil
-	case !s.over:
-		s.early = append(s.early, token)
 	}
 	return hold
 }

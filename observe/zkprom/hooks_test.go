@@ -39,41 +39,6 @@ var (
 	lost  = zksync.LossData{Path: "/locks/a", Name: "a", Kind: zksync.KindLock, Token: token, Held: time.Minute, Reason: zksync.ReasonSession, Err: zksync.ErrLost}
 )
 
-// A lease may be lost before its acquirer has been told of it.
-func TestALossBeforeTheEndOfItsAcquisition(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := zkprom.New()
-		ctx := c.AcquireStart(context.Background(), start)
-		c.Lost(ctx, lost)
-		require.Equal(t, 1.0, now(t, c)[`waiting{kind="lock",name="a"}`])
-		c.AcquireEnd(ctx, got)
-		require.Equal(t, series{`held{kind="lock",name="a"}`: 0, `waiting{kind="lock",name="a"}`: 0}, now(t, c))
-		require.Equal(t, series{
-			`acquire_wait_seconds_count{kind="lock",name="a",outcome="granted"}`: 1, `acquire_wait_seconds_sum{kind="lock",name="a",outcome="granted"}`: 1,
-			`hold_seconds_count{end="lost",kind="lock",name="a"}`: 1, `hold_seconds_sum{end="lost",kind="lock",name="a"}`: 60,
-			`losses_total{kind="lock",name="a",reason="session"}`: 1,
-		}, ends(t, c))
-	})
-}
-
-// Of an acquisition that begins again after a loss, only the lease that its caller gets counts.
-func TestALeaseThatNoCallerGotIsNotCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, end := range []zksync.AcquireEndData{{Name: "a", Kind: zksync.KindLock, Err: context.Canceled}, {Name: "a", Kind: zksync.KindLock, Token: zksync.Token{Zxid: 8}}} {
-			c := zkprom.New()
-			ctx := c.AcquireStart(context.Background(), start)
-			c.Lost(ctx, lost)
-			c.AcquireEnd(ctx, end)
-			held := 1.0
-			if end.Err != nil {
-				held = 0
-			}
-			require.Equal(t, held, now(t, c)[`held{kind="lock",name="a"}`])
-			require.Equal(t, series{`acquire_wait_seconds_count{kind="lock",name="a",outcome="` + map[bool]string{true: "granted", false: "canceled"}[end.Err == nil] + `"}`: 1}, ends(t, c))
-		}
-	})
-}
-
 // Locks within one another, two collectors at once, and contexts that a tracer in between has dropped.
 func TestAContextEndsItsOwnHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -35,7 +35,6 @@ type acquisition struct {
 	token        zksync.Token // while holding
 	since        time.Time    // of the grant
 	older, newer *acquisition // while holding
-	early        *ending      // of a lease that has ended before AcquireEnd was called
 }
 
 type phase int
@@ -102,21 +101,13 @@ func (c *Collector) AcquireEnd(ctx context.Context, data zksync.AcquireEndData) 
 		c.waited(l, data)
 		return
 	}
-	early := a.early
-	a.early, a.phase = nil, over
+	a.phase = over
 	a.lock.waiting--
-	switch {
-	case data.Err != nil: // a lease of this acquisition that has ended was given to no caller
-		early = nil
-	case early == nil || early.token != data.Token:
-		early = nil
+	if data.Err == nil {
 		a.hold(data.Token)
 	}
 	c.mu.Unlock()
 	c.waited(a.lock, data)
-	if early != nil {
-		c.ended(a.lock, *early)
-	}
 }
 
 // Release implements zksync.ReleaseTracer.
@@ -136,16 +127,10 @@ func (c *Collector) Lost(ctx context.Context, data zksync.LossData) {
 	c.end(ctx, data.Name, data.Path, data.Kind, ending{data.Token, data.Held, how, data.Reason})
 }
 
-// end ends a lease. It may come before the AcquireEnd of its acquisition, which then knows whether a caller got the lease.
+// end ends a lease.
 func (c *Collector) end(ctx context.Context, name, path string, kind zksync.Kind, e ending) {
 	a := c.acquisitionOf(ctx)
 	c.mu.Lock()
-	if a != nil && a.phase == acquiring {
-		early := e // only here is it kept
-		a.early = &early
-		c.mu.Unlock()
-		return
-	}
 	if a != nil && a.phase == holding && a.token == e.token {
 		a.drop()
 	}
