@@ -117,3 +117,35 @@ func TestALeaseThatEndsBeforeItsCallerGetsIt(t *testing.T) {
 		})
 	}
 }
+
+// A tracer that panics in a request whose server recovers, as net/http does, leaves no lock behind.
+func TestATracerThatPanicsLeavesNoLockBehind(t *testing.T) {
+	for name, lock := range locks {
+		for _, at := range []string{"grant", "release"} {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Run(t)
+				tr := &awkward{}
+				s := srv.Session(t, zksync.WithTracer(tr))
+				if fail := func() { panic("tracer") }; at == "grant" {
+					tr.end = fail
+				} else {
+					tr.release = fail
+				}
+				require.PanicsWithValue(t, "tracer", func() {
+					l, err := lock(t.Context(), s, "/a")
+					require.NoError(t, err)
+					_ = l.Unlock()
+				}, name)
+				tr.end, tr.release = nil, nil
+				began := time.Now()
+				l, err := lock(t.Context(), srv.Session(t), "/a")
+				require.NoError(t, err, name)
+				require.Zero(t, time.Since(began), "%s: the node is removed", name)
+				require.NoError(t, l.Unlock())
+				l, err = lock(t.Context(), s, "/a")
+				require.NoError(t, err, name)
+				require.NoError(t, l.Unlock())
+			})
+		}
+	}
+}

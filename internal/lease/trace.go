@@ -172,7 +172,14 @@ func (r *Tracing) End(l *Lease, err error) (*Lease, error) {
 
 // grant calls the tracer with the grant of l, and after that with the end of l, if l has ended already.
 func (r *Tracing) grant(l *Lease, d session.Traced) {
+	returned := false
+	defer func() {
+		if !returned { // the tracer has panicked, so no caller gets l
+			l.GiveBack(node.Grace)
+		}
+	}()
 	r.t.End(r.Context, d)
+	returned = true
 	l.mu.Lock()
 	ended := l.ended
 	l.announced, l.ended = true, nil
@@ -252,11 +259,18 @@ func (l *Lease) report(d session.Traced) {
 // traceEnded calls the tracer: after a release if there is no Err.
 func (l *Lease) traceEnded(d session.Traced) {
 	t := l.access.Session.Trace()
-	if d.Err == nil {
-		t.Release(l.UnwatchedContext(), d)
-	} else {
+	if d.Err != nil {
 		t.Lost(l.UnwatchedContext(), d)
+		return
 	}
+	returned := false
+	defer func() {
+		if !returned { // the tracer has panicked, so no caller goes on to give the hold up
+			l.grantor.Release(l, node.Grace)
+		}
+	}()
+	t.Release(l.UnwatchedContext(), d)
+	returned = true
 }
 
 // traced is what a tracer is told of a hold.
