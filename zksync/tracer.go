@@ -10,7 +10,7 @@ import (
 // whose names end with Tracer. A part that is not implemented costs nothing. [Tracers] combines several.
 type Tracer interface {
 	// AcquireStart is called before the first request. AcquireEnd and the lease's context have the context it
-	// returns.
+	// returns, which must derive from ctx: other tracers find their values there.
 	AcquireStart(ctx context.Context, data AcquireStartData) context.Context
 	// AcquireEnd is called once for every AcquireStart. After each one without an error there is exactly one
 	// Release or Lost, also if the lease ended before.
@@ -52,13 +52,14 @@ type SessionTracer interface {
 
 // RequestTracer is an optional part of a [Tracer].
 type RequestTracer interface {
-	// Request is called at the end of every request that was sent, before its caller learns of the end. All
-	// other answers wait meanwhile, so it must not block. The handshake of a connection is no request.
+	// Request is called at the end of every request that was sent, before its caller learns of the end; by several
+	// goroutines at once. Other answers wait meanwhile, so it must not wait for anything, nor call what sends a
+	// request. The handshake of a connection is no request.
 	Request(data RequestData)
 }
 
-// PropagationTracer is an optional part of a [Tracer]. With it a wait costs one more request, which reads the
-// entry that it waits for.
+// PropagationTracer is an optional part of a [Tracer]. With it a wait with a traceparent costs one more request,
+// which reads the entry that it waits for.
 type PropagationTracer interface {
 	// Propagate returns the W3C traceparent of the acquisition of ctx, for the entry that is about to be created;
 	// others are left out. Everybody who may read the node can read it. AcquireEndData has it at a waiter as
@@ -105,7 +106,7 @@ type AcquireEndData struct {
 	Kind       Kind
 	Node       string        // path of the entry, if granted
 	Position   int           // entries ahead when it queued; 0 for a hand-over inside the process; -1 if unknown
-	Ahead      Owner         // who held when the wait failed, if its error says that, or before a hand-over; with PropagationTracer before any grant
+	Ahead      Owner         // who held when the wait failed, if its error says that, or before a hand-over; with a traceparent of its own before any grant
 	AheadTrace string        // of the same entry, if it has one: see PropagationTracer
 	Err        error         // nil if granted
 	Token      Token         // zero unless granted

@@ -149,3 +149,28 @@ func TestATracerThatPanicsLeavesNoLockBehind(t *testing.T) {
 		}
 	}
 }
+
+type slowWait struct{ awkward }
+
+func (s *slowWait) Wait(context.Context, zksync.WaitData) { time.Sleep(2 * time.Second) }
+
+type notedWait struct{ awkward }
+
+func (n *notedWait) Wait(context.Context, zksync.WaitData) { n.write("wait") }
+
+// The wait has ended while the first of two tracers was called, so the second is not.
+func TestNoWaitIsTracedAfterItsEndBecauseOfAnotherTracer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		first, err := zksync.NewMutex(srv.Session(t), "/a").LockContext(t.Context())
+		require.NoError(t, err)
+		noted := &notedWait{}
+		s := srv.Session(t, zksync.WithTracer(zksync.Tracers(&slowWait{}, noted)))
+		time.AfterFunc(time.Second, func() { _ = first.Unlock() })
+		l, err := zksync.NewMutex(s, "/a").LockContext(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"start /a", "end /a, granted true"}, noted.take())
+		require.NoError(t, l.Unlock())
+	})
+}

@@ -180,3 +180,23 @@ func TestEveryKindOfEntryHasATraceparent(t *testing.T) {
 		})
 	}
 }
+
+// A waiter whose own entry has no traceparent, as its request is not sampled, reads nobody's.
+func TestAWaiterWithoutATraceReadsNone(t *testing.T) {
+	requests := map[string]int{}
+	for name, tracer := range map[string]zksync.Tracer{"no tracer": nil, "unsampled": &linker{}} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Run(t)
+			first, err := zksync.NewMutex(srv.Session(t), "/a").LockContext(t.Context())
+			require.NoError(t, err)
+			m := zksync.NewMutex(srv.Session(t, zksync.WithTracer(tracer)), "/a")
+			before := srv.Requests()
+			time.AfterFunc(time.Second, func() { _ = first.Unlock() })
+			l, err := m.LockContext(t.Context())
+			require.NoError(t, err)
+			requests[name] = srv.Requests() - before
+			require.NoError(t, l.Unlock())
+		})
+	}
+	require.Equal(t, requests["no tracer"], requests["unsampled"])
+}

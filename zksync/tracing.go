@@ -84,9 +84,9 @@ func adapt(t Tracer) *session.Trace {
 // adaptHolds adapts the optional parts about waits and holds.
 func adaptHolds(trace *session.Trace, t Tracer) {
 	if t, ok := t.(WaitTracer); ok {
-		trace.Wait = func(ctx context.Context, d session.Traced) {
+		trace.Waits = append(trace.Waits, func(ctx context.Context, d session.Traced) {
 			t.Wait(ctx, WaitData{Path: d.Path, Name: d.Name, Kind: Kind(d.Kind), Node: d.Node, Position: d.Position, Waited: d.Span, Epoch: d.Epoch})
-		}
+		})
 	}
 	if t, ok := t.(ReleaseTracer); ok {
 		trace.Release = func(ctx context.Context, d session.Traced) {

@@ -69,7 +69,7 @@ func (r *Tracing) Speaks(w *queue.Waiter) {
 }
 
 // Waits reports whether the tracer wants to know the places of waiters.
-func (r *Tracing) Waits() bool { return r != nil && r.t.Wait != nil }
+func (r *Tracing) Waits() bool { return r != nil && r.t.Waits != nil }
 
 // Place notes where the waiter stands now. The tracer is told of it in a goroutine of its own: the caller may hold a lock, and a slow
 // tracer must not delay a grant. So it is not told any more once the wait has ended.
@@ -92,7 +92,12 @@ func (r *Tracing) tell() {
 	for p, ok := r.next(); ok; p, ok = r.next() {
 		d := r.data(p.Ahead, p.waited)
 		d.Node, d.Epoch = p.Node, uint64(p.Epoch)
-		r.t.Wait(r.Context, d)
+		for _, wait := range r.t.Waits {
+			if r.over() { // while the one before was called
+				return
+			}
+			wait(r.Context, d)
+		}
 	}
 }
 
@@ -104,6 +109,13 @@ func (r *Tracing) next() (p place, ok bool) {
 	}
 	p, r.news = r.news[0], r.news[1:]
 	return p, true
+}
+
+// over reports whether the wait has ended.
+func (r *Tracing) over() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended
 }
 
 // end keeps the tracer from being told of places.

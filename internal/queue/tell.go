@@ -17,7 +17,7 @@ func (c *contest) tell() {
 	}
 }
 
-// reading is the one read of a wait whose Waiter has a Trace: of the entry in its way.
+// reading is the one read of a wait whose entry has a traceparent: of the entry in its way.
 type reading struct {
 	name string
 	call *zkconn.Call[zkconn.Content] // nil before
@@ -26,7 +26,7 @@ type reading struct {
 // learn reads the entry in the way, once in a wait, and does not wait for the answer. The servers answer in order: if the entry is
 // still there then, the answer comes before the event of its departure. So a grant waits for nothing.
 func (c *contest) learn(blockers []Entry) {
-	if c.w == nil || c.w.Trace == nil {
+	if c.w == nil || c.t.Said.Trace == "" {
 		return
 	}
 	c.last = strings.Clone(blockers[0].Name) // a part of the listing's text

@@ -19,7 +19,7 @@ type Ticket struct {
 	Node  string
 	Asked Revocation // to give the lock up
 	Said  Said       // what the entry says of its owner
-	// Before is the data of the last entry that was in the way. It is nil unless the [Waiter] has a Trace, and it was read in time.
+	// Before is the data of the last entry that was in the way. It is nil unless the entry has a traceparent, and it was read in time.
 	Before *node.Content
 
 	// Named says that another entry may say that its owner holds this one. So the node must not be handed over to another owner.

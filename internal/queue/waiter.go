@@ -19,7 +19,7 @@ type Waiter struct {
 	context.Context
 
 	Under string
-	// Trace returns the traceparent for an entry that is about to be made. With it the wait makes one more request: it reads who
+	// Trace returns the traceparent for an entry that is about to be made. With one the wait makes one more request: it reads who
 	// is in its way. nil for neither. A tracer is behind it, so it is called without a lock.
 	Trace func() string
 	// Sees is called when the place of the entry is known, or known again, in order, in the goroutine of Obtain. It must not block.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/node"
@@ -14,7 +15,7 @@ import (
 type Trace struct {
 	Start     func(context.Context, Traced) context.Context
 	End       func(context.Context, Traced)
-	Wait      func(context.Context, Traced)
+	Waits     []func(context.Context, Traced) // one for each tracer
 	Release   func(context.Context, Traced)
 	Lost      func(context.Context, Traced)
 	State     func(Change)
@@ -84,7 +85,7 @@ func (t *Trace) With(u *Trace) *Trace {
 	}
 	return &Trace{
 		Start: func(ctx context.Context, d Traced) context.Context { return u.Start(t.Start(ctx, d), d) },
-		End:   bothIn(t.End, u.End), Wait: bothIn(t.Wait, u.Wait), Release: bothIn(t.Release, u.Release), Lost: bothIn(t.Lost, u.Lost),
+		End:   bothIn(t.End, u.End), Waits: append(slices.Clip(t.Waits), u.Waits...), Release: bothIn(t.Release, u.Release), Lost: bothIn(t.Lost, u.Lost),
 		State: both(t.State, u.State), Opened: both(t.Opened, u.Opened), Request: both(t.Request, u.Request),
 		Propagate: firstOf(t.Propagate, u.Propagate),
 		Delivery:  bothIn(t.Delivery, u.Delivery), Tick: bothIn(t.Tick, u.Tick), Assign: bothIn(t.Assign, u.Assign),

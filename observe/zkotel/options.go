@@ -42,7 +42,7 @@ func WithPaths(patterns ...string) Option {
 }
 
 // WithPropagation writes the traceparent of a sampled acquisition into its node, which everybody who may read the
-// path can read; waiters in other processes then link to it. It costs a waiter one more request.
+// path can read; waiters in other processes then link to it. It costs a sampled waiter one more request.
 func WithPropagation() Option {
 	return func(s *settings) { s.propagate = true }
 }
