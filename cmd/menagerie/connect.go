@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -135,13 +134,12 @@ func because(why error) string {
 }
 
 // nobodyThere reports whether why means that no server is running at any of the addresses. With any other reason there
-// is a server, and the reason says what is wrong with it.
+// is a server, or a name is wrong, and the reason says that.
 func nobodyThere(why error) bool {
 	if all, ok := why.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !nobodyThere(err) })
 	}
-	var dns *net.DNSError
-	return errors.Is(why, syscall.ECONNREFUSED) || errors.As(why, &dns)
+	return errors.Is(why, syscall.ECONNREFUSED)
 }
 
 // sessionError puts an error of zksync into words. Misuse comes from the command line.

@@ -196,9 +196,9 @@ func TestServersAreReachedOverTLS(t *testing.T) {
 		flags []string
 		says  string
 	}{
-		"the machine's authorities": {[]string{"--tls"}, "unknown authority"},
-		"an authority of others":    {[]string{"--tls-ca", others.file}, "unknown authority"},
-		"another name":              {[]string{"--tls-ca", ours.file, "--tls-server-name", "zk1"}, "zk1"},
+		"the machine's authorities": {[]string{"--tls"}, "unknown authority: give its authority with --tls-ca)"},
+		"an authority of others":    {[]string{"--tls-ca", others.file}, ": give its authority with --tls-ca)"},
+		"another name":              {[]string{"--tls-ca", ours.file, "--tls-server-name", "zk1"}, "not zk1: give its name with --tls-server-name)"},
 		"no TLS":                    {nil, "TLS"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -133,6 +133,9 @@ func TestAnUnreachableServerIsTriedForTheTimeoutAndNamed(t *testing.T) {
 		require.NotContains(t, p.stderr.String(), "menagerie serve", "the user has servers")
 	}
 	a := &app{} // without --servers
+	unknown := &net.DNSError{Err: "no such host: is the name right?", Name: "zk", IsNotFound: true}
+	require.EqualError(t, a.unreachable(time.Second, unknown), "cannot reach "+a.described()+" within 1s (lookup zk: no such host: is the name right?)")
+	require.Equal(t, ", because no server could be reached (lookup zk: no such host: is the name right?)", unreached(unknown))
 	require.ErrorContains(t, a.unreachable(time.Second, nil), `Start one with "menagerie serve" or name yours with --servers`)
 }
 

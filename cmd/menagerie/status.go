@@ -74,7 +74,7 @@ func (a *app) status(ctx context.Context, check string, asJSON bool) error {
 			open = a.openPaths(ctx, check)
 		}
 	}()
-	r := servers.Look(ctx, o)
+	r := translated(servers.Look(ctx, o))
 	<-checked
 	if ctx.Err() != nil {
 		return a.contextError(context.Cause(ctx), o.Limit, nil)
@@ -104,13 +104,18 @@ func (a *app) looksAt() (o servers.Options, err error) {
 	return o, nil
 }
 
-func (a *app) printStatus(r *servers.Report, asJSON bool) error {
+// translated has the words of the command.
+func translated(r *servers.Report) *servers.Report {
 	for i, s := range r.Servers {
 		r.Servers[i].Error = inWords(s.Error)
 	}
 	for i, f := range r.Findings {
-		r.Findings[i].Text = inWords(f.Text)
+		r.Findings[i].Text, r.Findings[i].Fix = inWords(f.Text), inWords(f.Fix)
 	}
+	return r
+}
+
+func (a *app) printStatus(r *servers.Report, asJSON bool) error {
 	if asJSON {
 		return printJSON(a.stdout, r)
 	}

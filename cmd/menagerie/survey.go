@@ -34,7 +34,7 @@ func (a *app) inspect(ctx context.Context, o servers.Options) *servers.Report {
 		return &servers.Report{At: time.Now(), Findings: []servers.Finding{{Severity: servers.Problem, Text: err.Error(), Fix: "correct the command line"}}}
 	}
 	o.Servers, o.TLS = reach.Servers, reach.TLS
-	return servers.Look(ctx, o)
+	return translated(servers.Look(ctx, o))
 }
 
 // hear adds to the holders what the servers say against their sessions, within limit. It asks no server if there are no holders.

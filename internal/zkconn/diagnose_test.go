@@ -124,35 +124,35 @@ var failingWithoutTLS = []failing{
 		t.Cleanup(free)
 		return addr, nil
 	}},
-	{"accepted, then closed", "it accepted the connection, then closed it: is there no quorum, is this a port for TLS, or has it as many connections from here as its maxClientCnxns allows?", func(t *testing.T) (string, *tls.Config) {
+	{"accepted, then closed", "it accepted the connection, then closed it: is there no quorum, is this a port for TLS or for other servers (2888, 3888), or has it as many connections from here as its maxClientCnxns allows?", func(t *testing.T) (string, *tls.Config) {
 		return listening(t, func(net.Conn) {}), nil
 	}},
 	{"silent", "silent: it accepted the connection and gave no answer in 5s: is this ZooKeeper's port, does it want TLS, or does the server hang?\"", func(t *testing.T) (string, *tls.Config) {
 		return listening(t, hold), nil
 	}},
-	{"an HTTP server", `not ZooKeeper: it answered \"HTTP/1.1 400 Bad Request\"`, func(t *testing.T) (string, *tls.Config) {
+	{"an HTTP server", `not ZooKeeper: it answered \"HTTP/1.1 400 Bad Request\": correct the port (ZooKeeper's is usually 2181)"`, func(t *testing.T) (string, *tls.Config) {
 		return listening(t, func(conn net.Conn) {
 			_, _ = conn.Read(make([]byte, 4096))
 			_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n")
 		}), nil
 	}},
-	{"a server that speaks first", `not ZooKeeper: it answered \"SSH-2.0-OpenSSH_9.7\"`, func(t *testing.T) (string, *tls.Config) {
+	{"a server that speaks first", `not ZooKeeper: it answered \"SSH-2.0-OpenSSH_9.7\": correct the port (ZooKeeper's is usually 2181)"`, func(t *testing.T) (string, *tls.Config) {
 		return listening(t, func(conn net.Conn) {
 			_, _ = io.WriteString(conn, "SSH-2.0-OpenSSH_9.7\r\n")
 			hold(conn)
 		}), nil
 	}},
-	{"a server of another protocol", "not ZooKeeper: it answered ff 00 00 00 0a", func(t *testing.T) (string, *tls.Config) {
+	{"a server of another protocol", "not ZooKeeper: it answered ff 00 00 00 0a: correct the port (ZooKeeper's is usually 2181)", func(t *testing.T) (string, *tls.Config) {
 		return listening(t, func(conn net.Conn) {
 			_, _ = conn.Write([]byte{0xff, 0, 0, 0, 10})
 			hold(conn)
 		}), nil
 	}},
-	{"a TLS server that closes, without TLS", "is this a port for TLS", func(t *testing.T) (string, *tls.Config) {
+	{"a TLS server that closes, without TLS", "is this a port for TLS or for other servers (2888, 3888)", func(t *testing.T) (string, *tls.Config) {
 		addr, _ := tlsServer(t, unchanged)
 		return addr, nil
 	}},
-	{"a TLS server that sends an alert, without TLS", "it answered with a TLS alert, so this is a port for TLS", func(t *testing.T) (string, *tls.Config) {
+	{"a TLS server that sends an alert, without TLS", "it answered with a TLS alert, so this is a port for TLS: use WithTLS, or give its port without TLS\"", func(t *testing.T) (string, *tls.Config) {
 		return listening(t, func(conn net.Conn) {
 			_, _ = conn.Write([]byte{0x15, 3, 3, 0, 2, 2, 10})
 			hold(conn)
@@ -173,11 +173,11 @@ var failingWithTLS = []failing{
 	{"a silent server, with TLS", "TLS: silent: no answer to the handshake in 5s", func(t *testing.T) (string, *tls.Config) {
 		return listening(t, hold), &tls.Config{ServerName: "zk"}
 	}},
-	{"a certificate of an unknown authority", "TLS: the server's certificate is refused here: x509: certificate signed by unknown authority", func(t *testing.T) (string, *tls.Config) {
+	{"a certificate of an unknown authority", "TLS: the server's certificate is refused here: x509: certificate signed by unknown authority: give its authority with WithTLSFiles\"", func(t *testing.T) (string, *tls.Config) {
 		addr, _ := tlsServer(t, unchanged)
 		return addr, &tls.Config{ServerName: "127.0.0.1", RootCAs: x509.NewCertPool()}
 	}},
-	{"a certificate for another name", "TLS: the server's certificate is refused here: x509: certificate is valid for 127.0.0.1, not 127.0.0.2", func(t *testing.T) (string, *tls.Config) {
+	{"a certificate for another name", "TLS: the server's certificate is refused here: x509: certificate is valid for 127.0.0.1, not 127.0.0.2: give its name as the ServerName of WithTLS\"", func(t *testing.T) (string, *tls.Config) {
 		addr, trust := tlsServer(t, unchanged)
 		return addr, &tls.Config{ServerName: "127.0.0.2", RootCAs: trust}
 	}},
@@ -193,7 +193,7 @@ var failingWithTLS = []failing{
 		addr, trust := tlsServer(t, unchanged)
 		return addr, &tls.Config{ServerName: "127.0.0.1", RootCAs: trust}
 	}},
-	{"over TLS accepted, then closed", "it accepted the connection, then closed it: is there no quorum, or has it as many connections from here as its maxClientCnxns allows?", func(t *testing.T) (string, *tls.Config) {
+	{"over TLS accepted, then closed", "it accepted the connection, then closed it: is there no quorum, is this a port for other servers (2888, 3888), or has it as many connections from here as its maxClientCnxns allows?", func(t *testing.T) (string, *tls.Config) {
 		var config *tls.Config
 		_, trust := tlsServer(t, func(c *tls.Config) { config = c })
 		addr := listening(t, func(conn net.Conn) {
@@ -207,6 +207,29 @@ var failingWithTLS = []failing{
 }
 
 func unchanged(*tls.Config) {}
+
+func TestANameThatIsNotFoundIsAQuestionOfTheName(t *testing.T) {
+	for err, want := range map[error]string{
+		&net.DNSError{Err: "no such host", Name: "zk", IsNotFound: true}: "lookup zk: no such host: is the name right?",
+		&net.DNSError{Err: "server misbehaving", Name: "zk"}:             "lookup zk: server misbehaving: does the name server work?",
+	} {
+		for _, diagnosed := range []error{diagnoseLookUp(err, "zk", time.Second), diagnoseDial(err, time.Second)} {
+			text, fix := Explain(diagnosed)
+			require.Equal(t, []string{want, "correct the name, or look at the name server"}, []string{text, fix})
+			require.EqualError(t, diagnosed, want)
+			require.ErrorIs(t, diagnosed, err)
+		}
+	}
+}
+
+func TestATextWithItsFixIsTakenApart(t *testing.T) {
+	err := notZooKeeper([]byte("SSH-2.0\r\n"))
+	text, fix := Explain(err)
+	require.Equal(t, err.Error(), text+": "+fix)
+	require.Equal(t, "correct the port (ZooKeeper's is usually 2181)", fix)
+	text, fix = Explain(io.EOF)
+	require.Equal(t, []string{"EOF", ""}, []string{text, fix})
+}
 
 func TestTheFirstFailedAttemptSaysWhatIsWrong(t *testing.T) {
 	for _, c := range slices.Concat(failingWithoutTLS, failingWithTLS) {

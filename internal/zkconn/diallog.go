@@ -173,7 +173,7 @@ func joined(all []failure, servers int, waits string) error {
 	f := new(failures)
 	for _, each := range all {
 		cause := each.err.Error()
-		if known := new(diagnosis); alone && errors.As(each.err, &known) {
+		if known := new(diagnosis); alone && errors.As(each.err, &known) && known.guess != "" {
 			cause = known.text
 		}
 		if names[cause] == nil {

@@ -37,7 +37,7 @@ func (f fates) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 const (
 	saysRefused = "connection refused: no server listens there"
 	saysClosed  = "it accepted the connection, then closed it"
-	saysGuesses = ": is there no quorum, is this a port for TLS, or has it as many connections from here as its maxClientCnxns allows?"
+	saysGuesses = ": is there no quorum, is this a port for TLS or for other servers (2888, 3888), or has it as many connections from here as its maxClientCnxns allows?"
 )
 
 func TestTheLastErrorHasTheLastCauseOfEveryServer(t *testing.T) {

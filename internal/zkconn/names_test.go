@@ -238,11 +238,11 @@ func TestANameThatIsUnknownIsSaidAtOnceAndTriedAgainWithPauses(t *testing.T) {
 		t.Cleanup(c.Close)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		require.EqualError(t, c.LastError(), "the last attempt failed: zk:2181: lookup zk: no such host")
+		require.EqualError(t, c.LastError(), "the last attempt failed: zk:2181: lookup zk: no such host: is the name right?")
 		var dns *net.DNSError
 		require.ErrorAs(t, c.LastError(), &dns)
 		require.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
-		require.Contains(t, log.String(), `level=WARN msg="cannot connect" server=zk:2181 error="lookup zk: no such host"`)
+		require.Contains(t, log.String(), `level=WARN msg="cannot connect" server=zk:2181 error="lookup zk: no such host: is the name right?"`)
 		require.Less(t, n.lookUps["zk"], 60*30)
 		require.Greater(t, n.lookUps["zk"], 60)
 	})

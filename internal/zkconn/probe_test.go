@@ -61,7 +61,7 @@ func TestAProbeSaysWhyThereIsNoSession(t *testing.T) {
 		"it accepted the connection, then closed it: is there no quorum": hello,
 		"the server refuses to open a session":                           func(p *peer, c net.Conn) { p.answerHello(c, 0, 0) },
 		"malformed connect reply: ":                                      func(p *peer, c net.Conn) { hello(p, c); p.write(c, []byte{1}) },
-		`not ZooKeeper: it answered "HTTP/1.1 400"`: func(p *peer, c net.Conn) {
+		`not ZooKeeper: it answered "HTTP/1.1 400": correct the port (ZooKeeper's is usually 2181)`: func(p *peer, c net.Conn) {
 			hello(p, c)
 			_, err := c.Write([]byte("HTTP/1.1 400\r\n"))
 			require.NoError(p.t, err)

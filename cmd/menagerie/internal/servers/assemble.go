@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
 // assemble makes the report of what was seen.
@@ -47,7 +49,7 @@ func (s *sight) finish() {
 	case errors.Is(s.failed, context.Canceled):
 		s.Error = fmt.Sprintf("silent: no answer for %v after those of the others", patience)
 	default:
-		s.Error = s.failed.Error()
+		s.Error, s.fix = zkconn.Explain(s.failed)
 	}
 }
 

@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -115,7 +116,7 @@ func (r *Report) findServers() {
 		case !s.Serves && s.Reachable:
 			r.add(Problem, s.Addr, "look at its log: can it reach the other servers?", "%s does not serve: %s", s.Addr, s.Error)
 		case !s.Serves:
-			r.add(Problem, s.Addr, "start it, correct its port or --tls, or take it out of the connect string", "%s is not reachable: %s", s.Addr, s.Error)
+			r.add(Problem, s.Addr, cmp.Or(s.fix, "start it, correct its port or --tls, or take it out of the connect string"), "%s is not reachable: %s", s.Addr, s.Error)
 		case s.Mode == "read-only":
 			r.add(Problem, s.Addr, "look at its log: can it reach the other servers?", "%s is read-only: it has no quorum", s.Addr)
 		}

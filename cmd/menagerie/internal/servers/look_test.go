@@ -246,6 +246,10 @@ func TestPortsThatAreNotZooKeeperSayWhatTheyAre(t *testing.T) {
 		"it accepted the connection, then closed it: is there no quorum, is this a port for TLS", `not ZooKeeper: it answered "HTTP/1.1 400 Bad Request"`, `not ZooKeeper: it answered "Zookeeper version: 3.9"`} {
 		require.Contains(t, r.Servers[i].Error, want)
 		require.False(t, r.Servers[i].Reachable)
+		require.Equal(t, []string{"start it, correct its port, or take it out of the connect string", "correct its port or WithTLS, or look at its log",
+			"start servers until more than half of the ensemble run, or correct its port or WithTLS",
+			"correct the port (ZooKeeper's is usually 2181)", "correct the port (ZooKeeper's is usually 2181)"}[i], r.Findings[i].Fix)
+		require.NotContains(t, r.Findings[i].Text, r.Findings[i].Fix)
 	}
 	require.Len(t, r.Findings, 6)
 }

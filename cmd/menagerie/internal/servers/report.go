@@ -31,6 +31,8 @@ type Server struct {
 	Zxid        string   `json:"zxid"`        // empty for unknown
 	ZxidLag     int64    `json:"zxidLag"`     // behind the greatest one of its epoch; -1 for unknown
 	Words       []string `json:"words"`       // which of srvr, cons, dump, conf it allows
+
+	fix string // what to do about Error; empty for unknown
 }
 
 // Ensemble is what the servers are together.
