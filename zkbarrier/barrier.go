@@ -123,7 +123,7 @@ func (b *Barrier) turn() *gate.Turn { return &gate.Turn{Node: b.base() + "/turn"
 // check refuses a barrier with another number of parties.
 func (b *Barrier) check(st barrierState) error {
 	if st.Parties != b.parties {
-		return errs.Misuse("the number of parties of the barrier is %d, not %d; use the same number everywhere", st.Parties, b.parties)
+		return errs.Misuse("the number of parties of the barrier is %d, not %d; use the same number everywhere, or first remove the barrier with menagerie reset", st.Parties, b.parties)
 	}
 	return nil
 }

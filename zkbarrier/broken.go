@@ -57,6 +57,9 @@ func (e *BrokenError) Error() string {
 	if e.Count > 0 {
 		text += "; " + e.roll("had")
 	}
+	if e.Why != Reset && e.Died == 0 { // a DoubleBarrier mends itself
+		text += "; it stays broken until a Reset, or menagerie reset PATH"
+	}
 	return text
 }
 

@@ -103,7 +103,7 @@ func (b *DoubleBarrier) turn() *gate.Turn { return &gate.Turn{Node: b.base() + "
 // check refuses a barrier of another number of parties.
 func (b *DoubleBarrier) check(t doubleTerms) error {
 	if t.Parties != b.n {
-		return errs.Misuse("the number of parties of the double barrier is %d, not %d; use the same number everywhere", t.Parties, b.n)
+		return errs.Misuse("the number of parties of the double barrier is %d, not %d; use the same number everywhere, or first remove the barrier with menagerie reset", t.Parties, b.n)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func (b *Barrier) State(ctx context.Context) (State, error) {
 		st := State{r.Summary("waiting", "%d of %d have arrived", len(names), now.Parties), int64(len(names)), int64(now.Parties)}
 		switch {
 		case now.Broken:
-			st.State, st.Detail = "broken", "broken: "+st.Detail
+			st.State, st.Detail = "broken", "broken, reset it: "+st.Detail
 		case len(names) == 0:
 			st.State = "idle"
 		}
@@ -79,7 +79,7 @@ func (b *Barrier) Attendance(ctx context.Context) (arrived, missing []zksync.Own
 
 // Broken reports whether the barrier is broken.
 func (b *Barrier) Broken(ctx context.Context) (broken bool, err error) {
-	err = b.made().at.Run(ctx, "broken", func(ctx context.Context, e *zkconn.Epoch) error {
+	err = b.made().at.Run(ctx, "look at", func(ctx context.Context, e *zkconn.Epoch) error {
 		v, _, err := b.terms.Ask(ctx, e)
 		broken = v.T.Broken
 		return err

@@ -77,7 +77,7 @@ func New(s *zksync.Session, path string, total int, opts ...zksync.Option) *Latc
 		}
 		l.terms.Check = func(t terms) error {
 			if t.Total != total {
-				return errs.Misuse("the number of events of the latch is %d, not %d; use the same number everywhere", t.Total, total)
+				return errs.Misuse("the number of events of the latch is %d, not %d; use the same number everywhere, or first remove the latch with menagerie reset", t.Total, total)
 			}
 			return nil
 		}

@@ -72,6 +72,9 @@ func TestWhoDoesNotComeInTimeEndsTheMeetingForAllAndTheNextOneWorks(t *testing.T
 	hasty := run(t, "barrier", "/b", "--parties", "3", "--wait", "3s", "--servers", s.addr, "--", "echo", "ran")
 	hasty.failed(exitNotObtained, "/b", s.addr, "3s")
 	require.GreaterOrEqual(t, time.Since(before), 2*time.Second)
+	p := run(t, "ls", "/b", "--servers", s.addr)
+	p.succeeded()
+	require.Equal(t, "/b: barrier, broken, reset it: 0 of 3 have arrived\n", p.stdout.String())
 	patient.failed(exitFailure, "/b", fmt.Sprintf("menagerie: another process, %s pid %d, gave up at /b", host(t), hasty.cmd.Process.Pid), "before all 3 had arrived")
 	// A server that is busy for 20 ms lists nobody. Which of the two is the first in the list is up to them.
 	for text, said := range map[string]string{" of 3 have arrived: ": hasty.stderr.String(), " of 3 had arrived: ": patient.stderr.String()} {
@@ -207,5 +210,5 @@ func TestWrongCommandLinesOfBarrier(t *testing.T) {
 	s := startServer(t)
 	run(t, "barrier", "/a", "--parties", "5000", "--servers", s.addr).failed(exitUsage, "5000")
 	run(t, "barrier", "/a", "--parties", "1", "--servers", s.addr).succeeded()
-	run(t, "barrier", "/a", "--parties", "2", "--servers", s.addr).failed(exitUsage, "number of parties of the barrier is 1, not 2")
+	run(t, "barrier", "/a", "--parties", "2", "--servers", s.addr).failed(exitUsage, "menagerie: look at /a: the number of parties of the barrier is 1, not 2; use the same number everywhere, or first remove the barrier with menagerie reset (see")
 }

@@ -16,7 +16,7 @@ func TestSemLetsAsManyInAsThereArePermits(t *testing.T) {
 	first.prints("holding")
 	run(t, "sem", "/s", "--servers", s.addr, "--permits", "3", "--try", "--", "true").succeeded()
 	run(t, "sem", "/s", "--servers", s.addr, "--permits", "3", "--weight", "2", "--try", "--", "true").failed(75, "/s")
-	run(t, "sem", "/s", "--servers", s.addr, "--permits", "4", "--try", "--", "true").failed(2, "number of permits of the semaphore is 3, not 4")
+	run(t, "sem", "/s", "--servers", s.addr, "--permits", "4", "--try", "--", "true").failed(2, "number of permits of the semaphore is 3, not 4; use the same number everywhere, or --resize (see")
 	rows := contenders(t, s.addr, "/s")
 	require.Len(t, rows, 1)
 	require.EqualValues(t, "held", rows[0].State)

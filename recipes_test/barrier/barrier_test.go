@@ -303,7 +303,7 @@ func TestAnotherNumberOfPartiesOfABarrierIsMisuse(t *testing.T) {
 		require.NoError(t, barriers(v, 2)[0].Reset(context.Background()))
 		_, err := zkbarrier.NewBarrier(v.Session(), proving.BarrierPath, 3).Await(context.Background())
 		require.ErrorIs(t, err, zksync.ErrMisuse)
-		require.ErrorContains(t, err, "number of parties of the barrier is 2, not 3")
+		require.ErrorContains(t, err, "number of parties of the barrier is 2, not 3; use the same number everywhere, or first remove the barrier with menagerie reset")
 		v.Put("/tolerant", `{"parties":2,"tolerant":true,"generation":0}`) // which an older version made
 		_, err = zkbarrier.NewBarrier(v.Session(), "/tolerant", 2).Broken(context.Background())
 		require.ErrorIs(t, err, zksync.ErrMisuse)

@@ -59,6 +59,9 @@ func inTurn(v *proving.Env, bs ...*zkbarrier.Barrier) (all []*awaiting) {
 	return all
 }
 
+// untilReset ends the text of a barrier that stays broken.
+const untilReset = "; it stays broken until a Reset, or menagerie reset PATH"
+
 // brokenWith waits until the barrier is broken for all of them, and says why.
 func brokenWith(v *proving.Env, want zkbarrier.BrokenError, text string, all ...*awaiting) {
 	v.T.Helper()
@@ -67,6 +70,10 @@ func brokenWith(v *proving.Env, want zkbarrier.BrokenError, text string, all ...
 		var why *zkbarrier.BrokenError
 		require.ErrorAs(v.T, a.err, &why)
 		require.Equal(v.T, want, *why)
+		if want.Why != zkbarrier.Reset {
+			require.EqualError(v.T, a.err, "zkbarrier: await "+proving.BarrierPath+": the barrier is broken"+text+untilReset)
+			continue
+		}
 		require.EqualError(v.T, a.err, "zkbarrier: await "+proving.BarrierPath+": the barrier is broken"+text)
 	}
 }
@@ -221,7 +228,7 @@ func TestTheEndOfAGenerationWithoutACauseIsReadToo(t *testing.T) {
 		} {
 			v.Server.Set(proving.BarrierPath+"/ended-1", []byte(data))
 			_, err := bs[1].Await(context.Background())
-			require.EqualError(t, err, "zkbarrier: await "+proving.BarrierPath+": the barrier is broken"+text)
+			require.EqualError(t, err, "zkbarrier: await "+proving.BarrierPath+": the barrier is broken"+text+untilReset)
 		}
 	})
 }
