@@ -26,7 +26,8 @@ var (
 	// contradict other processes. Do not retry it.
 	ErrMisuse = errs.ErrMisuse
 
-	// ErrUpgrade: a reader asked for the write lock of the same path, which would be a deadlock.
+	// ErrUpgrade: a reader asked for the write lock of the same path, which would be a deadlock. It is found
+	// if the context of the call comes from the read lease.
 	ErrUpgrade = errs.ErrUpgrade
 
 	// ErrBroken: the other parties of a barrier can no longer be expected, or nodes were removed externally.

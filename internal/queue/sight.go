@@ -125,7 +125,14 @@ func (s *sight) standing(limit time.Duration) string {
 			if since.IsZero() {
 				since = time.UnixMilli(c.Stat.Ctime)
 			}
-			parts = append(parts, wording.By("held", owner.Owner, c.Stat.EphemeralOwner, since, time.Now(), max(s.holders-1, 0)))
+			done := "held"
+			if c.Stat.EphemeralOwner == s.epoch.ID() { // it waits for another goroutine of this process, or for itself
+				owner.Owner = node.Owner{Name: "this process"}
+				if head, _ := ParseEntry(s.head); head.Kind == KindRead {
+					done = "held for reading"
+				}
+			}
+			parts = append(parts, wording.By(done, owner.Owner, c.Stat.EphemeralOwner, since, time.Now(), max(s.holders-1, 0)))
 		}
 	}
 	return strings.Join(parts, ", ")

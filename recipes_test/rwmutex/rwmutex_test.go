@@ -223,3 +223,20 @@ func TestATryAfterCloseBesideAHoldWithoutALeaseSaysThatTheSessionIsClosed(t *tes
 		require.ErrorIs(t, err, zksync.ErrClosed)
 	})
 }
+
+// Without a context of its lease nothing finds that a reader waits for itself, but the wait says it.
+func TestAReaderThatWaitsForItsOwnWriteLockSaysSo(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		rw := zkrwmutex.New(v.Session(), "/locks/rw")
+		l, err := rw.RLockContext(context.Background())
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		_, err = rw.LockContext(ctx)
+		require.EqualError(t, err, "zkrwmutex: lock /locks/rw: context deadline exceeded: 1st in line, held for reading by this process for 2s")
+		require.NoError(t, l.Unlock())
+		l, err = rw.LockContext(context.Background())
+		require.NoError(t, err)
+		require.NoError(t, l.Unlock())
+	})
+}
