@@ -85,7 +85,7 @@ func TestALostSessionIsTwoLinesAlthoughNothingIsHeld(t *testing.T) {
 		thaw := srv.Freeze()
 		time.Sleep(12 * time.Second)
 		require.Equal(t, []string{`level=WARN msg="connection lost" server=zktest:2181 ` +
-			`error="silent: no answer for 6.7s; connected to zktest:2181: no answer for 1s"`}, b.take())
+			`error="silent: no answer for 6.7s; connected to zktest:2181: no answer for 1s: is this ZooKeeper's port, does it want TLS, or does the server hang?"`}, b.take())
 		thaw()
 		time.Sleep(10 * time.Second)
 		lines := b.take()

@@ -93,7 +93,7 @@ func (r *Tracing) tell() {
 		d := r.data(p.Ahead, p.waited)
 		d.Node, d.Epoch = p.Node, uint64(p.Epoch)
 		for _, wait := range r.t.Waits {
-			if r.over() { // while the one before was called
+			if r.over() { // perhaps while the one before was called
 				return
 			}
 			wait(r.Context, d)
@@ -104,7 +104,7 @@ func (r *Tracing) tell() {
 func (r *Tracing) next() (p place, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.telling = len(r.news) > 0 && !r.ended; !r.telling {
+	if r.telling = len(r.news) > 0; !r.telling {
 		return place{}, false
 	}
 	p, r.news = r.news[0], r.news[1:]
