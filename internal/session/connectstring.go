@@ -68,7 +68,10 @@ func parseServer(entry string) (server, why string) {
 	case entry == "":
 		return "", "has an empty entry: remove the extra comma"
 	case isIPv6(entry):
-		// Without brackets its last group looks like a port, so all of it is taken as the address.
+		// Without brackets all of it is taken as the address, unless its last group looks like a port.
+		if address, last := withPort(entry); last != "" {
+			return "", fmt.Sprintf("has the address %s, which may end with a port: write [%s]:%s, or [%s] without one", errs.Quote(entry), address, last, entry)
+		}
 	case entry[0] == '[':
 		address, rest, closed := strings.Cut(entry[1:], "]")
 		if !closed || !isIPv6(address) {
@@ -96,6 +99,16 @@ func parseServer(entry string) (server, why string) {
 		return "", fmt.Sprintf("has the bad port %s: use a number from 1 to 65535", errs.Quote(port))
 	}
 	return net.JoinHostPort(host, port), ""
+}
+
+// withPort cuts a port of four digits off an IPv6 address without brackets; "" if it does not look like one.
+func withPort(entry string) (address, port string) {
+	cut := strings.LastIndexByte(entry, ':')
+	address, port = entry[:cut], entry[cut+1:]
+	if n, err := strconv.Atoi(port); err != nil || n < 1024 || !isIPv6(address) {
+		return "", ""
+	}
+	return address, port
 }
 
 func isIPv6(s string) bool {

@@ -69,6 +69,8 @@ func TestBadConnectStringsAreRefusedWithTheReasonAndTheFix(t *testing.T) {
 		"zk://h1:2181":        `has a scheme: write "host:port,host:port/chroot"`,
 		"a:b:c":               `has the bad address "a:b:c"`,
 		"h1:2181:2182":        `has the bad address "h1:2181:2182"`,
+		"::1:2181":            `has the address "::1:2181", which may end with a port: write [::1]:2181, or [::1:2181] without one`,
+		"2001:db8::5:2181/a":  `has the address "2001:db8::5:2181", which may end with a port: write [2001:db8::5]:2181, or [2001:db8::5:2181] without one`,
 		"[::1":                `has the bad IPv6 address "[::1"`,
 		"[]:2181":             `has the bad IPv6 address "[]:2181"`,
 		"[h1]:2181":           `has the bad IPv6 address "[h1]:2181"`,

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/jute"
 )
 
@@ -176,7 +177,7 @@ func (w *wire) authenticate(hello connectReply) error {
 		}
 		w.authAnswered(prefixLength+len(body), code)
 		if code != 0 {
-			err := fmt.Errorf("%w: the servers do not know the scheme %q, or refuse what was presented for it", ErrAuth, a.Scheme)
+			err := errs.Kind(fmt.Sprintf("the servers refuse the credentials: the servers do not know the scheme %q, or refuse what was presented for it", a.Scheme), ErrAuth)
 			w.owner.refused(w, hello, err)
 			return err
 		}
