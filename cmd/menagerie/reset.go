@@ -20,7 +20,7 @@ import (
 
 func (a *app) resetCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "reset PATH",
+		Use:   "reset PATH [--yes]",
 		Short: "Remove a barrier, latch, phaser or semaphore that is not in use",
 		Long: `Removes the barrier, double barrier, latch, phaser or semaphore PATH, so that its next user makes it with
 parameters of its own. That also repairs one whose data were overwritten by a lock at the same path.
@@ -41,6 +41,7 @@ Exit codes:
   menagerie sem /deploy/restarts --permits 3 -- true`,
 		Args: onePath,
 	}
+	cmd.Flags().Bool("yes", false, "accepted as of release; reset never asks")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o := lockOptions{path: args[0], try: true, patience: a.patience(cmd, 0)}
 		return a.waiting(cmd.Context(), o, "reset", func(w *vigil) error {

@@ -19,7 +19,7 @@ func TestResetRemovesWhatIsNotInUse(t *testing.T) {
 	run(t, "barrier", "/b", "--parties", "2", "--servers", s.addr).succeeded()
 	first.succeeded()
 	run(t, "sem", "/s", "--permits", "2", "--servers", s.addr, "--", "true").succeeded()
-	run(t, "reset", "/s", "--servers", s.addr).succeeded()
+	run(t, "reset", "/s", "--yes", "--servers", s.addr).succeeded()
 	run(t, "sem", "/s", "--permits", "3", "--servers", s.addr, "--", "true").succeeded()
 	run(t, "reset", "/none", "--servers", s.addr).failed(exitNoSuchPath, "/none")
 	run(t, "reset", "/zookeeper", "--servers", s.addr).failed(exitRefused, "/zookeeper")
