@@ -29,7 +29,7 @@ func TestACredentialMakesNodesWhoseDoorsItOpens(t *testing.T) {
 	for _, args := range [][]string{{"lock", "/mine", "--", "true"}, {"once", "/mine/x", "--", "true"}, {"ls", "/mine"}} {
 		p := run(t, append([]string{"--servers", s.addr}, args...)...)
 		if args[0] == "ls" {
-			p.failed(exitFailure, "/mine may not be read by us: see --auth")
+			p.failed(exitFailure, "/mine is not readable with these credentials: see --auth")
 			require.Contains(t, p.stdout.String(), "may not be read", "and no word of holders")
 			continue
 		}

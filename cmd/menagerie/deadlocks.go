@@ -153,7 +153,7 @@ func writeDeadlocks(w *bytes.Buffer, v *survey.View, waits []waitRow, flags []st
 // writeLimits says what a view does not show.
 func writeLimits(w *bytes.Buffer, v *survey.View) {
 	if n := len(v.Denied); n > 0 {
-		fmt.Fprintf(w, "not read, because they may not be read by us (see --auth): %s\n", cut(strings.Join(v.Denied, ", "), maxColumns))
+		fmt.Fprintf(w, "not read, because they are not readable with these credentials (see --auth): %s\n", cut(strings.Join(v.Denied, ", "), maxColumns))
 	}
 	if v.Left > 0 {
 		fmt.Fprintf(w, "not shown: %s more; name a PATH further down\n", wording.Plural(int64(v.Left), "path"))

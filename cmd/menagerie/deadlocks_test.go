@@ -79,7 +79,7 @@ func TestDeadlocksSaysWhatItHasNotRead(t *testing.T) {
 	s.SetACL("/shut", zk.WorldACL(zk.PermAdmin)...)
 	p := run(t, "deadlocks", "--servers", s.addr)
 	p.succeeded()
-	require.Equal(t, "no deadlock, as far as it was read\nnot read, because they may not be read by us (see --auth): /shut\n", p.stdout.String())
+	require.Equal(t, "no deadlock, as far as it was read\nnot read, because they are not readable with these credentials (see --auth): /shut\n", p.stdout.String())
 }
 
 func TestDeadlocksBelowNothing(t *testing.T) {

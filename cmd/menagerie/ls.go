@@ -19,6 +19,7 @@ import (
 type lsOptions struct {
 	path                         string
 	asJSON, long, recurse, watch bool
+	whole                        bool // cut nothing: -l, or no terminal
 }
 
 // redraw is the shortest time between two frames of --watch.
@@ -36,8 +37,8 @@ it shows the state and the members. Of a directory it shows the recipes below it
 PATH it shows the root (of the chroot).
 
 It decides by the nodes alone. Different recipes may leave the same nodes; then it says so.
-The state may have changed by the time it is printed. Without -l no line is longer than 100
-columns; a text that is cut ends with "...".
+The state may have changed by the time it is printed. On a terminal no line is longer than
+100 columns without -l; a text that is cut ends with "...".
 
 Exit codes:
     0  shown
@@ -67,6 +68,7 @@ Exit codes:
 }
 
 func (a *app) list(cmd *cobra.Command, o lsOptions) error {
+	o.whole = o.long || !terminal.Is(a.stdout)
 	var looked atomic.Pointer[zkconn.Epoch]
 	heard := func() time.Time {
 		if e := looked.Load(); e != nil {
@@ -175,7 +177,7 @@ func (a *app) show(w *bytes.Buffer, v *tree.View, o lsOptions) error {
 	}
 	switch {
 	case v.Target != nil && v.Target.State == "denied":
-		return failure("%s %s", shorten(o.path), tree.Denied)
+		return failure("%s is %s", shorten(o.path), tree.Denied)
 	case v.Target != nil:
 		return nil
 	case v.Chroot != "":

@@ -292,14 +292,14 @@ func TestWhatMayNotBeReadIsToldAsThatAndHidesNothingElse(t *testing.T) {
 	}
 	for _, flag := range []string{"--json", "-l"} {
 		p := run(t, "ls", "/r/all", flag, "--servers", s.addr)
-		p.failed(exitFailure, "/r/all may not be read by us: see --auth")
+		p.failed(exitFailure, "/r/all is not readable with these credentials: see --auth")
 		require.Contains(t, p.stdout.String(), "/r/all", "shown all the same")
-		run(t, "ls", "/r/half", flag, "--servers", s.addr).failed(exitFailure, "/r/half may not be read by us: see --auth")
+		run(t, "ls", "/r/half", flag, "--servers", s.addr).failed(exitFailure, "/r/half is not readable with these credentials: see --auth")
 	}
 	run(t, "ls", "/r/all", "--servers", s.addr, "--auth", "digest:me:secret").succeeded()
 	out := s.ls(t, "-r", "/r")
-	require.Regexp(t, `(?m)^/r/all +node +may not be read by us: see --auth$`, out)
-	require.Regexp(t, `(?m)^/r/half +semaphore +may not be read by us: see --auth$`, out)
+	require.Regexp(t, `(?m)^/r/all +node +not readable with these credentials: see --auth$`, out)
+	require.Regexp(t, `(?m)^/r/half +semaphore +not readable with these credentials: see --auth$`, out)
 	require.Regexp(t, `(?m)^/r/open +node +1 byte`, out)
 	require.Contains(t, s.ls(t, "/r/half", "--auth", "digest:me:secret"), "0 of 2 permits held")
 }

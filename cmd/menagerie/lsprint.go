@@ -15,7 +15,7 @@ import (
 // free is the detail of a lock without contenders.
 const free = "nobody holds or waits"
 
-// maxColumns is how wide ls prints without -l.
+// maxColumns is how wide ls prints on a terminal without -l.
 const maxColumns = 100
 
 // writeView prints a view for people.
@@ -23,17 +23,17 @@ func writeView(w *bytes.Buffer, v *tree.View, o lsOptions, now time.Time) {
 	t := v.Target
 	switch {
 	case t.Kind == "empty":
-		writeLine(w, o.long, "nobody holds or waits for "+t.Path+"; "+t.Detail)
+		writeLine(w, o.whole, "nobody holds or waits for "+t.Path+"; "+t.Detail)
 	case t.Kind == "lock" && len(t.Entries) == 0 && t.Detail != free:
-		writeLine(w, o.long, free+" for "+t.Path+"; "+t.Detail)
+		writeLine(w, o.whole, free+" for "+t.Path+"; "+t.Detail)
 	case t.Kind == "lock" && len(t.Entries) == 0:
-		writeLine(w, o.long, free+" for "+t.Path)
+		writeLine(w, o.whole, free+" for "+t.Path)
 	case t.State == "directory" && len(v.Below) > 0 && !o.recurse:
 	case t.Kind == "lock" || t.Kind == "rwlock": // the rows say it all
 	default:
-		writeLine(w, o.long, headline(t))
+		writeLine(w, o.whole, headline(t))
 	}
-	writeEntries(w, t, o.long, now)
+	writeEntries(w, t, o, now)
 	if len(v.Below) == 0 {
 		return
 	}
@@ -43,7 +43,7 @@ func writeView(w *bytes.Buffer, v *tree.View, o lsOptions, now time.Time) {
 	if o.long {
 		for _, b := range v.Below {
 			writeLine(w, true, headline(b))
-			writeEntries(w, b, true, now)
+			writeEntries(w, b, o, now)
 		}
 		return
 	}
@@ -51,7 +51,7 @@ func writeView(w *bytes.Buffer, v *tree.View, o lsOptions, now time.Time) {
 	for _, b := range v.Below {
 		rows = append(rows, []string{b.Path, b.Kind, b.Detail})
 	}
-	writeTable(w, rows, maxColumns, flexible{0, 40, cutMiddle}, flexible{2, narrowest, cut})
+	writeTable(w, rows, o.columns(), flexible{0, 40, cutMiddle}, flexible{2, narrowest, cut})
 }
 
 // printView prints the view for programs.
@@ -72,16 +72,24 @@ func printView(w *bytes.Buffer, v *tree.View, o lsOptions) error {
 
 func headline(o *tree.Object) string { return o.Path + ": " + o.Kind + ", " + o.Detail }
 
-func writeLine(w *bytes.Buffer, long bool, line string) {
+// columns is how wide the lines may be; 0 for any width.
+func (o lsOptions) columns() int {
+	if o.whole {
+		return 0
+	}
+	return maxColumns
+}
+
+func writeLine(w *bytes.Buffer, whole bool, line string) {
 	line = tree.Clean(line)
-	if !long {
+	if !whole {
 		line = cut(line, maxColumns)
 	}
 	fmt.Fprintln(w, line)
 }
 
 // writeEntries prints the entries, in the columns that are not empty.
-func writeEntries(w *bytes.Buffer, o *tree.Object, long bool, now time.Time) {
+func writeEntries(w *bytes.Buffer, o *tree.Object, how lsOptions, now time.Time) {
 	if len(o.Entries) == 0 {
 		return
 	}
@@ -96,10 +104,10 @@ func writeEntries(w *bytes.Buffer, o *tree.Object, long bool, now time.Time) {
 		{"PERMITS", some(o, func(r tree.Row) bool { return r.Permits > 0 }), func(r tree.Row) string { return strconv.FormatInt(r.Permits, 10) }},
 		{"ID", some(o, func(r tree.Row) bool { return r.ID != "" }), func(r tree.Row) string { return r.ID }},
 		{"OWNER", true, func(r tree.Row) string { return r.Owner.String() }},
-		{"SINCE", true, func(r tree.Row) string { return age(r.Time(), now, long) }},
-		{"SESSION", long, func(r tree.Row) string { return tree.Dash(r.Session) }},
+		{"SINCE", true, func(r tree.Row) string { return age(r.Time(), now, how.long) }},
+		{"SESSION", how.long, func(r tree.Row) string { return tree.Dash(r.Session) }},
 		{"TOKEN", some(o, func(r tree.Row) bool { return r.Token != "" }), func(r tree.Row) string { return tree.Dash(r.Token) }},
-		{"NODE", long, func(r tree.Row) string { return r.Node }},
+		{"NODE", how.long, func(r tree.Row) string { return r.Node }},
 	}
 	rows := make([][]string, 1+len(o.Entries))
 	owner, id := -1, -1
@@ -118,14 +126,10 @@ func writeEntries(w *bytes.Buffer, o *tree.Object, long bool, now time.Time) {
 			rows[i+1] = append(rows[i+1], c.cell(r))
 		}
 	}
-	limit := maxColumns
-	if long {
-		limit = 0
-	}
-	writeTable(w, rows, limit, flexible{id, narrowest, cut}, flexible{owner, narrowest, cut})
+	writeTable(w, rows, how.columns(), flexible{id, narrowest, cut}, flexible{owner, narrowest, cut})
 	for _, r := range o.Entries {
 		if r.Dead {
-			writeLine(w, long, r.Who()+" is probably dead: "+r.Heard)
+			writeLine(w, how.whole, r.Who()+" is probably dead: "+r.Heard)
 		}
 	}
 }

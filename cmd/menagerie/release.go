@@ -202,7 +202,7 @@ func outcome(row tree.Row, told bool) string {
 	case row.State != zksync.Held:
 		return "removed " + row.Who() + " from the queue"
 	case told:
-		return "removed " + row.Who() + ", which has learned why or has ended"
+		return "removed " + row.Who() + ", which was notified of the reason, or has ended"
 	}
 	return "removed " + row.Who() + ", which has not confirmed that: it is cut off, stopped, or uses another library"
 }

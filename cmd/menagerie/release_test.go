@@ -21,7 +21,7 @@ var slowly = []string{"--", "sh", "-c", `exec 2>/dev/null; trap "sleep 3; exit 0
 func learned(t *testing.T, release, holder *program, why string) {
 	t.Helper()
 	by := " pid " + strconv.Itoa(release.cmd.Process.Pid) + " ("
-	if out := release.stdout.String(); strings.HasSuffix(out, ", which has learned why or has ended\n") {
+	if out := release.stdout.String(); strings.HasSuffix(out, ", which was notified of the reason, or has ended\n") {
 		holder.failed(exitLost, " was running: removed by ", by, "): "+why+"\n")
 	} else {
 		require.Contains(t, out, ", which has not confirmed that")

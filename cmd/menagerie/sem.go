@@ -103,7 +103,7 @@ func semaphoreAt(w *vigil, path string) (found queue.Permits, err error) {
 		case n == nil:
 			return exitWith(exitNoSuchPath, "%s does not exist", path)
 		case n.Denied:
-			return failure("%s %s", path, tree.Denied)
+			return failure("%s is %s", path, tree.Denied)
 		}
 		var ok bool
 		found, ok = queue.ParsePermits(n.Data)

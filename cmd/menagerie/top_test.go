@@ -50,7 +50,7 @@ POS STATE FOR WHO BEHIND SINCE TOKEN SESSION
  1 waiting D true@HOST:N sh@HOST:N TIME TOKEN SESSION
 
 not seen
-/locks/secret may not be read by us: see --auth`), steady(t, p.stdout.String()))
+/locks/secret not readable with these credentials: see --auth`), steady(t, p.stdout.String()))
 	require.NotContains(t, p.stdout.String(), "\x1b")
 }
 

@@ -91,7 +91,7 @@ func attendable(o *tree.Object, path string) error {
 	case o == nil:
 		return errFree
 	case o.State == "denied":
-		return failure("%s %s", shorten(path), tree.Denied)
+		return failure("%s is %s", shorten(path), tree.Denied)
 	case o.Kind == layout.Word(layout.Latch), o.Kind == layout.Word(layout.Gate):
 		return usage(`the waiters at the %s %s leave no node: use "menagerie %s wait"`, o.Kind, shorten(path), o.Kind)
 	case o.Kind != "empty" && !slices.Contains(attended, o.Kind):

@@ -214,7 +214,7 @@ func TestWaitRefusesWhatHasNoHoldersOrWaiters(t *testing.T) {
 	}
 	_, err = s.session(t).Conn().Create("/mine", []byte("x"), 0, []zk.ACL{{Perms: zk.PermAll, Scheme: "digest", ID: "me:" + hash}})
 	require.NoError(t, err)
-	run(t, "wait", "/mine", "--servers", s.addr).failed(exitFailure, "/mine may not be read by us: see --auth")
+	run(t, "wait", "/mine", "--servers", s.addr).failed(exitFailure, "/mine is not readable with these credentials: see --auth")
 	run(t, "wait", "/a", "x").failed(exitUsage, `found "x" too`)
 	run(t, "wait").failed(exitUsage, "PATH is missing")
 }

@@ -44,7 +44,7 @@ func left(err error) bool {
 func Find(ctx context.Context, l *tree.Look, at, name string) (*tree.Object, tree.Row, error) {
 	o, err := l.Object(ctx, at)
 	if errors.Is(err, zk.ErrNoAuth) {
-		err = refuse("%s %s", at, tree.Denied)
+		err = refuse("%s is %s", at, tree.Denied)
 	}
 	if err == nil {
 		err = queueOnly(o, at)
@@ -62,7 +62,7 @@ func queueOnly(o *tree.Object, at string) error {
 	case o == nil:
 		return nobody("%s does not exist", at)
 	case o.State == "denied":
-		return refuse("%s %s", at, tree.Denied)
+		return refuse("%s is %s", at, tree.Denied)
 	case o.Kind == layout.Word(layout.Durable):
 		return refuse("%s is a durable lock, which no session holds: use menagerie unhold %s --break", at, at)
 	case !o.Queue:

@@ -214,7 +214,7 @@ POS  STATE      FOR  WHO               BEHIND            SINCE
   1  waiting   9.0s  backup.sh@db2:44  backup.sh@db1:19  01:31:45Z
   2  waiting   2.0s  backup.sh@db3:7   backup.sh@db2:44  01:31:52Z
 not seen
-/secret, /sec?ret2 may not be read by us: see --auth
+/secret, /sec?ret2 not readable with these credentials: see --auth
 ... 3 more lines
 q quit  ? help  s sort  r reverse  / filter  p pause  enter below
 `, v, State{}, 80, 16)
@@ -239,7 +239,7 @@ wait
 nobody holds or waits at /secret or below it, as far as it was read
 
 not seen
-/secret may not be read by us: see --auth
+/secret not readable with these credentials: see --auth
 `, v, State{Dir: "/secret", Still: true}, 80, 0)
 }
 

@@ -144,7 +144,7 @@ func (l *Look) of(ctx context.Context, n *reads.Node, kind string) (*Object, err
 }
 
 // Denied is the detail of a node that we may not read.
-const Denied = "may not be read by us: see --auth"
+const Denied = "not readable with these credentials: see --auth"
 
 // plain describes what is no recipe.
 func (l *Look) plain(ctx context.Context, n *reads.Node) (*Object, error) {
