@@ -72,6 +72,12 @@ func TestAcceptance110NoGoroutineRemainsAfterClose(t *testing.T) {
 	}
 }
 
+func TestConnectRefusesADigestCredentialWithoutAColon(t *testing.T) {
+	_, err := zksync.Connect(t.Context(), "zk1", zksync.WithAuth("digest", []byte("nocolon")))
+	require.EqualError(t, err, "zksync: connect zk1: WithAuth: a credential of the scheme digest is user:password, and this one has no colon: misuse")
+	require.ErrorIs(t, err, zksync.ErrMisuse)
+}
+
 func TestConnectFailsWithASchemeThatTheServersDoNotKnowHoweverLateTheySaySo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)

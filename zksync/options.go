@@ -1,6 +1,7 @@
 package zksync
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"log/slog"
@@ -55,6 +56,9 @@ func WithForwardOnly() SessionOption {
 // may be given more than once.
 func WithAuth(scheme string, cred []byte) SessionOption {
 	return session.ForSession(func(s *session.Settings) {
+		if scheme == "digest" && !bytes.ContainsRune(cred, ':') {
+			s.Misuse("WithAuth: a credential of the scheme digest is user:password, and this one has no colon")
+		}
 		s.Auth = append(s.Auth, zkconn.Auth{Scheme: scheme, Cred: slices.Clone(cred)})
 	})
 }
