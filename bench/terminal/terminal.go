@@ -13,5 +13,8 @@ func Is(w io.Writer) bool {
 		return false
 	}
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	if null, failed := os.Stat(os.DevNull); err != nil || failed == nil && os.SameFile(info, null) { // that is a character device, too
+		return false
+	}
+	return info.Mode()&os.ModeCharDevice != 0
 }
