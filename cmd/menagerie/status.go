@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/servers"
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
 	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/zksync"
 )
 
 func (a *app) statusCommand() *cobra.Command {
@@ -80,6 +82,9 @@ func (a *app) status(ctx context.Context, check string, asJSON bool) error {
 		return a.contextError(context.Cause(ctx), o.Limit, nil)
 	}
 	r.Add(open...)
+	if r.Ensemble.Quorum {
+		r.Add(a.missingChroot(ctx)...)
+	}
 	if err := a.printStatus(r, asJSON); err != nil {
 		return err
 	}
@@ -102,6 +107,30 @@ func (a *app) looksAt() (o servers.Options, err error) {
 		}
 	}
 	return o, nil
+}
+
+// missingChroot is a note if the chroot does not exist. It creates nothing: its session has no chroot.
+func (a *app) missingChroot(ctx context.Context) (all []servers.Finding) {
+	hosts, chroot, err := session.ParseConnectString(a.target())
+	if err != nil || chroot == "" {
+		return nil
+	}
+	ctx, cancel := within(ctx, a.connectTimeout.value())
+	defer cancel()
+	s, err := zksync.Connect(ctx, strings.Join(hosts, ","), append(a.options(), zksync.WithLogger(slog.New(slog.DiscardHandler)))...)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = (*session.Session)(s).CloseWithin(closing) }()
+	_ = tree.Looking(ctx, s, func(ctx context.Context, l *tree.Look) error {
+		if n, err := l.At(ctx, chroot); n != nil || err != nil {
+			return err // not known: the findings say that there is more wrong
+		}
+		all = []servers.Finding{{Severity: servers.Note, Fix: "correct it if it is misspelt",
+			Text: "the chroot " + tree.Clean(chroot) + " does not exist: the first session creates it, or --existing-chroot refuses it"}}
+		return nil
+	})
+	return all
 }
 
 // translated has the words of the command.

@@ -56,7 +56,8 @@ func TestStatusOfAServerThatIsWell(t *testing.T) {
 	out := p.outLines()
 	require.Regexp(t, `^ADDRESS +MODE +VERSION +LATENCY +CLIENTS +ZXID$`, out[0])
 	require.Regexp(t, `^`+s.addr+` +standalone +3\.8\.0-menagerie +[0-9]+\.[0-9] ms +0 +0x[0-9a-f]+$`, out[1])
-	require.Equal(t, []string{"ensemble: 1 of 1 serve, session timeouts 100ms to 1m0s, containers, TTL, persistent watches", "all is well"}, out[2:])
+	require.Equal(t, []string{"ensemble: 1 of 1 serve, session timeouts 100ms to 1m0s, containers, TTL, persistent watches",
+		"note: the chroot /app does not exist: the first session creates it, or --existing-chroot refuses it", "  fix: correct it if it is misspelt"}, out[2:])
 	require.Zero(t, s.ChildCount("/app"), "status makes nothing, no chroot either")
 	require.Empty(t, s.Sessions())
 }
