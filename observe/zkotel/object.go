@@ -12,7 +12,7 @@ type object struct {
 }
 
 func (t *tracer) object(path, name string, kind zksync.Kind) object {
-	return object{path, t.named(name, path), kind}
+	return object{text(path), t.named(name, path), kind}
 }
 
 // title is the name of a span. Names must be few, so it never has the path.
@@ -42,7 +42,7 @@ func (o object) attributes(more ...attribute.KeyValue) []attribute.KeyValue {
 func grantOf(token zksync.Token, node string) []attribute.KeyValue {
 	all := []attribute.KeyValue{attribute.String("lock.token", token.String())}
 	if node != "" {
-		all = append(all, attribute.String("lock.node", node))
+		all = append(all, attribute.String("lock.node", text(node)))
 	}
 	return all
 }

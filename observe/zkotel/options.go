@@ -3,6 +3,7 @@ package zkotel
 import (
 	"fmt"
 	"path"
+	"strings"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
@@ -31,7 +32,7 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 
 // WithPaths names the objects that have no zksync.WithName: the first pattern that matches the path of one is its
 // name. A star stands for any part of a path but a slash, as in "/orders/*/lock": see path.Match. A malformed
-// pattern panics.
+// pattern panics. Further calls add patterns.
 func WithPaths(patterns ...string) Option {
 	for _, p := range patterns {
 		if _, err := path.Match(p, ""); err != nil {
@@ -58,12 +59,15 @@ func settingsOf(opts []Option) settings {
 // named is the name of an object, empty if it has none.
 func (s *settings) named(name, at string) string {
 	if name != "" {
-		return name
+		return text(name)
 	}
 	for _, p := range s.patterns {
 		if ok, _ := path.Match(p, at); ok {
-			return p
+			return text(p)
 		}
 	}
 	return ""
 }
+
+// text is s as an attribute can have it: exporters drop a whole batch for one text that is not UTF-8.
+func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

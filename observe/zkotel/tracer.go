@@ -87,13 +87,13 @@ func (t *tracer) AcquireEnd(ctx context.Context, data zksync.AcquireEndData) {
 		s.acquire.SetAttributes(attribute.Int("lock.position", data.Position))
 	}
 	if data.Ahead != (zksync.Owner{}) {
-		s.acquire.SetAttributes(attribute.String("lock.ahead", data.Ahead.String()))
+		s.acquire.SetAttributes(attribute.String("lock.ahead", text(data.Ahead.String())))
 	}
 	if data.Err == nil {
 		t.grant(s, o, data)
 	}
 	if !expected(result, data.Err) {
-		s.acquire.SetStatus(codes.Error, data.Err.Error())
+		s.acquire.SetStatus(codes.Error, text(data.Err.Error()))
 	}
 	s.acquire.End()
 }
@@ -170,7 +170,7 @@ func (t *tracer) end(ctx context.Context, o object, e ending) {
 		span.SetAttributes(attribute.String("lock.reason", e.reason))
 	}
 	if e.err != nil {
-		span.SetStatus(codes.Error, e.err.Error())
+		span.SetStatus(codes.Error, text(e.err.Error()))
 	}
 	span.End()
 }

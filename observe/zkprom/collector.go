@@ -1,6 +1,7 @@
 package zkprom
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,16 +29,16 @@ type Collector struct {
 
 	sessionMu sync.Mutex // a hook may be called while the session is locked, so none may wait for what asks the session
 	sessions  []*zksync.Session
-	closed    int // sessions that are no longer in sessions
+	closed    bool // one was
 }
 
 // Option changes a default of [New].
 type Option func(*Collector)
 
 // WithPaths names objects that have no zksync.WithName: if the path of one matches a pattern, as in path.Match (a *
-// is one element), the first such pattern is its name. Without a match it is "other".
+// is one element), the first such pattern is its name. Without a match it is "other". Further calls add patterns.
 func WithPaths(patterns ...string) Option {
-	return func(c *Collector) { c.err = c.names.match(patterns) }
+	return func(c *Collector) { c.err = errors.Join(c.err, c.names.match(patterns)) }
 }
 
 // WithMaxNames sets how many different names the metrics can have. The default is 200. Further ones become "other".
@@ -95,7 +96,7 @@ func (c *Collector) describeLocks() {
 
 // describeSessions creates the metrics of sessions and requests.
 func (c *Collector) describeSessions() {
-	c.state = prometheus.NewDesc("menagerie_session_state", "Sessions in this state; 1 or 0 if there is one session.", []string{"state"}, nil)
+	c.state = prometheus.NewDesc("menagerie_session_state", "Sessions in this state; closed is 1 if all are, else 0.", []string{"state"}, nil)
 	c.timeout = prometheus.NewDesc("menagerie_session_timeout_seconds", "Session timeout that the servers granted.", nil, nil)
 	c.leaseRemains = prometheus.NewDesc("menagerie_lease_remaining_seconds", "How long leases last if no server answers any more.", nil, nil)
 	c.reconnects = prometheus.NewCounter(prometheus.CounterOpts{Name: "menagerie_reconnects_total", Help: "Connections that came back within their ZooKeeper session."})

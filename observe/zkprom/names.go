@@ -20,14 +20,14 @@ type names struct {
 	seen map[string]struct{}
 }
 
-// match sets the patterns.
+// match adds patterns.
 func (n *names) match(patterns []string) error {
 	for _, p := range patterns {
 		if _, err := path.Match(p, ""); err != nil {
 			return fmt.Errorf("zkprom: pattern %q: %w", p, err)
 		}
 	}
-	n.patterns = patterns
+	n.patterns = append(n.patterns, patterns...)
 	return nil
 }
 

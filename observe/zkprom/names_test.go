@@ -79,3 +79,10 @@ func TestANameThatIsNoTextDoesNotBreakTheExposition(t *testing.T) {
 func TestAMalformedPatternIsAnErrorOfRegister(t *testing.T) {
 	require.ErrorIs(t, prometheus.NewRegistry().Register(zkprom.New(zkprom.WithPaths("/a", "/[a"))), path.ErrBadPattern)
 }
+
+func TestPatternsOfSeveralOptionsAdd(t *testing.T) {
+	c := zkprom.New(zkprom.WithPaths("["), zkprom.WithPaths("/a/*"))
+	require.ErrorContains(t, prometheus.NewRegistry().Register(c), `pattern "["`)
+	require.Equal(t, map[string]float64{"/a/*": 1, "/b/*": 1}, waits(t, zkprom.New(zkprom.WithPaths("/a/*"), zkprom.WithPaths("/b/*")),
+		zksync.AcquireStartData{Path: "/a/1"}, zksync.AcquireStartData{Path: "/b/1"}))
+}

@@ -22,7 +22,7 @@ func (c *Collector) Opened(s *zksync.Session) {
 func (c *Collector) forgetClosed() {
 	n := len(c.sessions)
 	c.sessions = slices.DeleteFunc(c.sessions, func(s *zksync.Session) bool { return s.State() == zksync.Closed })
-	c.closed += n - len(c.sessions)
+	c.closed = c.closed || len(c.sessions) < n
 }
 
 // StateChange implements zksync.StateTracer.
@@ -46,7 +46,10 @@ func (c *Collector) Request(data zksync.RequestData) {
 func (c *Collector) sessionsNow() (all []prometheus.Metric) {
 	c.sessionMu.Lock()
 	c.forgetClosed()
-	open, in := slices.Clone(c.sessions), map[zksync.State]int{zksync.Closed: c.closed}
+	open, in := slices.Clone(c.sessions), make(map[zksync.State]int)
+	if len(open) == 0 && c.closed {
+		in[zksync.Closed] = 1
+	}
 	c.sessionMu.Unlock()
 	var timeouts, remaining []time.Duration
 	for _, s := range open {
