@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -45,6 +46,9 @@ func TestTheServiceReportsAnOutageAndEndsInOrder(t *testing.T) {
 	first := s.pay(t, "7")
 	require.Equal(t, http.StatusOK, first.status, first.text)
 	require.Equal(t, http.StatusConflict, s.pay(t, "7").status)
+	for _, id := range []string{"a%2Fb", "%2e%2e", "a%00b"} {
+		require.Equal(t, http.StatusBadRequest, s.pay(t, id).status, id)
+	}
 	s.wait(t, "report")
 	text := s.get(t, "/metrics").text
 	require.Contains(t, text, `menagerie_acquire_wait_seconds_count{kind="lock",name="/orders/*/lock",outcome="granted"} 2`)
@@ -75,14 +79,35 @@ func TestTheServiceReportsAnOutageAndEndsInOrder(t *testing.T) {
 	s.hasSpans(t)
 }
 
-// startService builds the example and starts it. The test ends it.
-func startService(t *testing.T, args ...string) *service {
-	program := filepath.Join(t.TempDir(), "service")
+// SIGTERM before the first connection is no failure.
+func TestTheServiceEndsBeforeItIsConnected(t *testing.T) {
+	t.Parallel()
+	program := buildService(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0") // it accepts, and never answers
+	require.NoError(t, err)
+	defer l.Close()
+	cmd := exec.Command(program, "-servers", l.Addr().String(), "-listen", "127.0.0.1:0")
+	require.NoError(t, cmd.Start())
+	c, err := l.Accept()
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait())
+}
+
+// buildService builds the example.
+func buildService(t *testing.T) (program string) {
+	program = filepath.Join(t.TempDir(), "service")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
 	build.Dir = "service"
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	s := &service{cmd: exec.Command(program, append(args, "-listen", "127.0.0.1:0")...), ended: make(chan error, 1)}
+	return program
+}
+
+// startService builds the example and starts it. The test ends it.
+func startService(t *testing.T, args ...string) *service {
+	s := &service{cmd: exec.Command(buildService(t), append(args, "-listen", "127.0.0.1:0")...), ended: make(chan error, 1)}
 	s.cmd.Stdout = &s.spans
 	logs, err := s.cmd.StderrPipe()
 	require.NoError(t, err)
@@ -161,8 +186,7 @@ func (s *service) until(t *testing.T, path string, status int, text string) {
 	require.FailNow(t, "no such answer", "%s: %d %s", path, a.status, a.text)
 }
 
-// hasSpans requires that the spans of a payment were exported, each below its parent, and the last span, which ends just before the
-// process: the hold of the job.
+// hasSpans requires that the spans of a payment were exported, each below its parent, and the hold of the job, which ends at SIGTERM.
 func (s *service) hasSpans(t *testing.T) {
 	type span struct {
 		Name                string
@@ -185,6 +209,6 @@ func (s *service) hasSpans(t *testing.T) {
 		path = append(path, at.Name)
 	}
 	require.Equal(t, []string{"charge", "hold /orders/*/lock", "acquire /orders/*/lock", "POST /orders/{id}/pay"}, path)
-	require.Equal(t, 3, names["charge"])
-	require.Equal(t, 1, names["hold /cron"], names)
+	require.Equal(t, 2, names["charge"], "a paid order is not charged for again")
+	require.Equal(t, 1, names["hold leader-cron"], names)
 }

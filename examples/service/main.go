@@ -63,28 +63,32 @@ func run(ctx context.Context, log *slog.Logger) error {
 	defer flush()
 
 	// Paths have ids in them, but the names in metrics and spans must be few.
-	paths := []string{"/orders/*/lock", "/cron"}
+	paths := []string{"/orders/*/lock"}
 	metrics := zkprom.New(zkprom.WithPaths(paths...))
 	traces := zkotel.New(zkotel.WithTracerProvider(spans), zkotel.WithPaths(paths...), zkotel.WithPropagation())
 	s, err := zksync.Connect(ctx, *servers, zksync.WithName("service"), zksync.WithLogger(log),
 		zksync.WithTracer(zksync.Tracers(metrics, traces)))
 	if err != nil {
+		if ctx.Err() != nil { // SIGTERM has come first, and is no failure
+			return nil
+		}
 		return err
 	}
 	defer s.Close() // it releases what is still held: other processes need not wait until the session expires
 
-	defer reports(s, log)()
+	defer reports(ctx, s, log)()
 	return serve(ctx, log, newHandler(s, spans.Tracer("service"), metrics))
 }
 
-// reports has one process of the cluster write a report from time to time. The result ends that.
-func reports(s *zksync.Session, log *slog.Logger) (end func()) {
-	jobs := zkcron.New(s, "/cron")
+// reports has one process of the cluster write a report from time to time, until ctx ends: then another process takes over, while
+// this one still answers requests. The result waits for a report that is being written.
+func reports(ctx context.Context, s *zksync.Session, log *slog.Logger) (end func()) {
+	jobs := zkcron.New(s, "/cron", zksync.WithName("leader-cron")) // the alerts leave leaders out: they hold for long
 	jobs.Every("report", *every, func(_ context.Context, t zkcron.Tick) error {
 		log.Info("report", "job", "report", "token", t.Token.String())
 		return nil
 	})
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(ctx) // serve may fail
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -113,7 +117,8 @@ func serve(ctx context.Context, log *slog.Logger, h *handler) error {
 	log.Info("service ends", "drain", drain.String())
 	h.ends.Store(true)
 	time.Sleep(*drain)
-	within, cancel := context.WithTimeout(context.Background(), 20*time.Second) // less than the grace period that the process has
+	// With the drain, the end of the session and that of the spans it is less than the 30 s that Kubernetes gives.
+	within, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	return srv.Shutdown(within)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"sync/atomic"
 	"time"
 
@@ -52,8 +53,14 @@ func (h *handler) ready(w http.ResponseWriter, r *http.Request) {
 	zksync.HealthHandler(h.s).ServeHTTP(w, r)
 }
 
+var orderID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
 // pay has an order paid. The lock keeps other processes and requests from charging for the same order at the same time.
 func (h *handler) pay(w http.ResponseWriter, r *http.Request) {
+	if !orderID.MatchString(r.PathValue("id")) { // it becomes a part of a path
+		http.Error(w, "an order is named by letters, digits, - and _", http.StatusBadRequest)
+		return
+	}
 	order := "/orders/" + r.PathValue("id")
 	wait, cancel := context.WithTimeout(r.Context(), 3*time.Second)
 	defer cancel()
@@ -65,8 +72,14 @@ func (h *handler) pay(w http.ResponseWriter, r *http.Request) {
 	defer lease.Unlock()
 	// The lease's context ends if the lock is lost. If this process is paused and does not see that, the servers refuse the write.
 	paid := &zk.CreateRequest{Path: order + "/paid", Data: []byte(lease.Token().String()), Acl: zk.WorldACL(zk.PermAll)}
-	if err = h.charge(lease.Context()); err == nil {
-		_, err = lease.Guard(r.Context(), paid)
+	_, err = lease.Guard(r.Context(), &zk.CheckVersionRequest{Path: paid.Path, Version: -1})
+	switch {
+	case err == nil:
+		err = zk.ErrNodeExists
+	case errors.Is(err, zk.ErrNoNode): // nobody has charged for it yet
+		if err = h.charge(lease.Context()); err == nil {
+			_, err = lease.Guard(r.Context(), paid)
+		}
 	}
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):
@@ -78,7 +91,7 @@ func (h *handler) pay(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// charge is slow, and may be called twice for an order: the bank knows the order's number.
+// charge is slow, and may be called twice for an order, if this process dies before it writes that: the bank knows the number.
 func (h *handler) charge(ctx context.Context) error {
 	ctx, span := h.spans.Start(ctx, "charge") // a child of the hold
 	defer span.End()
