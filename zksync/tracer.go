@@ -70,8 +70,9 @@ type PropagationTracer interface {
 // DeliveryTracer is an optional part of a [Tracer], called by a zkqueue.Queue.
 type DeliveryTracer interface {
 	// Delivery is called once for each event that is known to have happened. An element that is received is then
-	// acked, nacked (also by Unlock or Close), or its lease is lost: see LossTracer. One that is taken or drained
-	// is received and acked.
+	// acked, nacked (also by Unlock or Close), or its lease is lost: see LossTracer. So the numbers need not add
+	// up: a loss is no event, and nor is an Ack whose error is Ambiguous. An element that is taken or drained is
+	// received and acked.
 	Delivery(ctx context.Context, data DeliveryData)
 }
 
@@ -85,7 +86,8 @@ type TickTracer interface {
 
 // AssignTracer is an optional part of a [Tracer], called by the Assign of a zkgroup.Group.
 type AssignTracer interface {
-	// Assign is called before the function of an item (gained), and when it has returned (given up, done).
+	// Assign is called before the function of an item (gained), and when it has returned (given up, done). Done
+	// comes before it is on the servers: if the process dies between, the item runs again elsewhere.
 	Assign(ctx context.Context, data AssignData)
 }
 
