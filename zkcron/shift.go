@@ -60,7 +60,7 @@ func (s *shift) serve(ctx context.Context) error {
 			}
 			s.log("tick given up").Warn("a tick did not come to its end, and is not run again",
 				"job", s.name, "path", s.cron.at.Path, "reason", scheduled(last.Scheduled))
-			s.tellAbandoned(ctx, last)
+			s.traceAbandoned(ctx, last)
 		}
 		now := s.cron.clock.now()
 		t := s.next(now)
@@ -258,9 +258,9 @@ func (s *shift) tick(ctx context.Context, t Tick) error {
 	}
 	switch {
 	case before.unfinished(): // this is another run of its tick
-		s.tellAbandoned(ctx, before)
+		s.traceAbandoned(ctx, before)
 	case t.Missed > 0:
-		s.tell(ctx, tickMissed, begun, session.Tick{Missed: t.Missed})
+		s.trace(ctx, tickMissed, begun, session.Tick{Missed: t.Missed})
 	}
 	began := time.Now()
 	err := s.call(ctx, t, began)
@@ -273,7 +273,7 @@ func (s *shift) tick(ctx context.Context, t Tick) error {
 		s.log("tick failed").Warn("a tick failed", "job", s.name, "path", s.cron.at.Path, "reason", scheduled(t.Scheduled), "error", err)
 	}
 	result := s.end(context.WithoutCancel(ctx), err)
-	s.tellEnd(ctx, outcome, began, err)
+	s.traceEnd(ctx, outcome, began, err)
 	return result
 }
 
@@ -303,7 +303,7 @@ func (s *shift) panicked(ctx context.Context, p any, began time.Time) {
 	defer cancel()
 	err := fmt.Errorf("panic: %v", p)
 	_ = s.end(ctx, err) // the process ends, whether it is recorded or not
-	s.tellEnd(ctx, tickPanicked, began, err)
+	s.traceEnd(ctx, tickPanicked, began, err)
 }
 
 // end writes the end of the run in the record. The tick is done, so no other process must run it again: end tries to write as long as

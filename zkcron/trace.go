@@ -9,7 +9,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/session"
 )
 
-// The outcomes of a tick that a zksync.TickTracer is told of. Each run whose start is in the record has one of the first four: from the
+// The outcomes of a tick for a zksync.TickTracer. Each run whose start is in the record has one of the first four: from the
 // process that has written its end there, or from the one that has found that there is none.
 const (
 	tickDone      = "done"
@@ -19,8 +19,8 @@ const (
 	tickMissed    = "missed" // ticks that do not run
 )
 
-// tell tells the tracer of the outcome of r, if it wants to know.
-func (s *shift) tell(ctx context.Context, outcome string, r run, more session.Tick) {
+// trace calls the tracer with the outcome of r, if it wants that.
+func (s *shift) trace(ctx context.Context, outcome string, r run, more session.Tick) {
 	t := s.cron.at.Session.Trace()
 	if t == nil || t.Tick == nil {
 		return
@@ -33,14 +33,14 @@ func (s *shift) tell(ctx context.Context, outcome string, r run, more session.Ti
 	t.Tick(ctx, more)
 }
 
-// tellAbandoned tells it that the run r did not come to its end.
-func (s *shift) tellAbandoned(ctx context.Context, r run) {
-	s.tell(ctx, tickAbandoned, r, session.Tick{Err: errors.New(abandoned)})
+// traceAbandoned calls it for the run r, which did not come to its end.
+func (s *shift) traceAbandoned(ctx context.Context, r run) {
+	s.trace(ctx, tickAbandoned, r, session.Tick{Err: errors.New(abandoned)})
 }
 
-// tellEnd tells it the end of the newest run, unless that could not be recorded: then the next holder finds none.
-func (s *shift) tellEnd(ctx context.Context, outcome string, began time.Time, err error) {
+// traceEnd calls it with the end of the newest run, unless that could not be recorded: then the next holder finds none.
+func (s *shift) traceEnd(ctx context.Context, outcome string, began time.Time, err error) {
 	if !s.record.unfinished() {
-		s.tell(ctx, outcome, s.record, session.Tick{Took: time.Since(began), Err: err})
+		s.trace(ctx, outcome, s.record, session.Tick{Took: time.Since(began), Err: err})
 	}
 }

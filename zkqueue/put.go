@@ -89,7 +89,7 @@ func (q *Queue[T]) put(ctx context.Context, op string, v T, p place) (done bool,
 		return err
 	})
 	if done {
-		q.tell(ctx, session.Delivery{Event: put})
+		q.trace(ctx, session.Delivery{Event: put})
 	}
 	return done, err
 }

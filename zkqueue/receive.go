@@ -49,7 +49,7 @@ func (q *Queue[T]) Receive(ctx context.Context) (*Delivery[T], error) {
 		return nil, err
 	}
 	d.hold(l)
-	d.tell(ctx, l, received, 0)
+	d.trace(ctx, l, received, 0)
 	return d, nil
 }
 
@@ -92,9 +92,9 @@ func (d *Delivery[T]) end(ctx context.Context, op string, ack bool) error {
 		defer func() {
 			switch {
 			case ack && err == nil:
-				d.tell(ctx, d.lease, acked, held)
+				d.trace(ctx, d.lease, acked, held)
 			case !ack || !errs.Ambiguous(err): // the element comes again
-				d.tell(ctx, d.lease, nacked, held)
+				d.trace(ctx, d.lease, nacked, held)
 			}
 		}()
 		ctx, cancel := d.afterLease(ctx)

@@ -21,7 +21,7 @@ func (q *Queue[T]) Take(ctx context.Context) (v T, err error) {
 		})
 	})
 	if err == nil {
-		q.tellTaken(ctx, attempt)
+		q.traceTaken(ctx, attempt)
 	}
 	return v, err
 }
@@ -43,7 +43,7 @@ func (q *Queue[T]) TryTake(ctx context.Context) (v T, ok bool, err error) {
 		})
 	})
 	if ok {
-		q.tellTaken(ctx, number)
+		q.traceTaken(ctx, number)
 	}
 	return v, ok, err
 }
@@ -133,7 +133,7 @@ func (q *Queue[T]) Drain(ctx context.Context, most int) (taken []T, err error) {
 			return err
 		})
 	})
-	q.tellTaken(ctx, attempts...)
+	q.traceTaken(ctx, attempts...)
 	return taken, err
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/session"
 )
 
-// The events of an element that a zksync.DeliveryTracer is told of.
+// The events of an element, for a zksync.DeliveryTracer.
 const (
 	put      = "put"
 	received = "received"
@@ -19,43 +19,43 @@ const (
 	nacked   = "nacked"
 )
 
-// tell tells the tracer of an event, if it wants to know.
-func (q *Queue[T]) tell(ctx context.Context, d session.Delivery) {
+// trace calls the tracer with an event, if it wants that.
+func (q *Queue[T]) trace(ctx context.Context, d session.Delivery) {
 	if t := q.at.Session.Trace(); t != nil && t.Delivery != nil {
 		d.Path, d.Name = q.at.Path, q.at.Settings.Label
 		t.Delivery(ctx, d)
 	}
 }
 
-// tellTaken tells it that elements were taken: each was received, and acknowledged at once.
-func (q *Queue[T]) tellTaken(ctx context.Context, attempts ...int) {
+// traceTaken calls it for elements that were taken: each was received, and acknowledged at once.
+func (q *Queue[T]) traceTaken(ctx context.Context, attempts ...int) {
 	for _, n := range attempts {
-		q.tell(ctx, session.Delivery{Event: received, Attempt: n})
-		q.tell(ctx, session.Delivery{Event: acked, Attempt: n})
+		q.trace(ctx, session.Delivery{Event: received, Attempt: n})
+		q.trace(ctx, session.Delivery{Event: acked, Attempt: n})
 	}
 }
 
-func (d *Delivery[T]) tell(ctx context.Context, l *lease.Lease, event string, held time.Duration) {
-	d.q.tell(ctx, session.Delivery{Event: event, Attempt: d.Attempt, Token: l.Token(), Held: held})
+func (d *Delivery[T]) trace(ctx context.Context, l *lease.Lease, event string, held time.Duration) {
+	d.q.trace(ctx, session.Delivery{Event: event, Attempt: d.Attempt, Token: l.Token(), Held: held})
 }
 
-// ending is how the lease of a delivery ends, of which a tracer is told once: by Ack or Nack, which tell themselves, or by Unlock or
-// Close of the session, which give the element back as Nack does. Of several at a time one ends it.
+// ending is how the lease of a delivery ends, which a tracer sees once: Ack and Nack call the tracer themselves, or else Unlock or
+// Close of the session does, which gives the element back as Nack does. Of several at a time one ends it.
 type ending struct {
-	mu     sync.Mutex  // held by an Ack or a Nack that is about to end the lease
-	busy   atomic.Bool // one is
-	untold atomic.Bool // the lease was released, and the tracer is not told yet
+	mu       sync.Mutex  // held by an Ack or a Nack that is about to end the lease
+	busy     atomic.Bool // one is
+	untraced atomic.Bool // the lease was released, and the tracer was not called yet
 }
 
 // leaseEnded is called when the lease has ended, in the goroutine that ends it.
 func (d *Delivery[T]) leaseEnded(l *lease.Lease, err error) {
-	if err != errs.ErrReleased { // it is lost, of which the tracer is told as of every lease
+	if err != errs.ErrReleased { // it is lost, which a tracer sees as for every lease
 		return
 	}
-	d.ending.untold.Store(true)
+	d.ending.untraced.Store(true)
 	if !d.ending.busy.Load() {
-		d.tellNacked(l)
-	} // else finish tells: it clears busy first
+		d.traceNacked(l)
+	} // else finish calls it: it clears busy first
 }
 
 // finish ends the lease for an Ack or a Nack. It reports whether it did.
@@ -65,22 +65,22 @@ func (d *Delivery[T]) finish() bool {
 	e.busy.Store(true)
 	finished := d.lease.Finish(errs.ErrReleased)
 	if finished {
-		e.untold.Store(false)
+		e.untraced.Store(false)
 	}
 	e.busy.Store(false)
 	e.mu.Unlock()
-	d.tellNacked(d.lease)
+	d.traceNacked(d.lease)
 	return finished
 }
 
-// tellNacked tells the tracer that the lease was released without an Ack or a Nack, if it is not told yet. Close of the session does
+// traceNacked calls the tracer if the lease was released without an Ack or a Nack, and it was not called yet. Close of the session does
 // that when all leases have ended.
-func (d *Delivery[T]) tellNacked(l *lease.Lease) {
-	if !d.ending.untold.Swap(false) {
+func (d *Delivery[T]) traceNacked(l *lease.Lease) {
+	if !d.ending.untraced.Swap(false) {
 		return
 	}
 	held := time.Since(l.Since())
-	nack := func() { d.tell(l.UnwatchedContext(), l, nacked, held) }
+	nack := func() { d.trace(l.UnwatchedContext(), l, nacked, held) }
 	if !d.q.at.Session.AfterHolds(nack) {
 		nack()
 	}

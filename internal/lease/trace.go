@@ -14,7 +14,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/session"
 )
 
-// Tracing is an acquisition of which a tracer is told. It is the context that Start of the tracer has returned; a lease keeps
+// Tracing is an acquisition that a tracer sees. It is the context that Start of the tracer has returned; a lease keeps
 // that one, and not the Tracing. A nil Tracing is one without a tracer: its methods do nothing.
 type Tracing struct {
 	context.Context
@@ -33,9 +33,9 @@ type Tracing struct {
 	from       *Lease // by this hold of the process, if it was a hand-over
 
 	mu      sync.Mutex
-	news    []place // that the tracer is yet to be told, in order
+	news    []place // that the tracer has not seen yet, in order
 	last    place   // the newest that was put there
-	telling bool    // a goroutine tells them
+	calling bool    // a goroutine calls the tracer with them
 	ended   bool
 }
 
@@ -45,7 +45,7 @@ type place struct {
 	waited time.Duration
 }
 
-// Trace tells the tracer, if there is one, that a lease is being acquired. ahead is how many entries are ahead, as far as that is known
+// Trace calls the tracer, if there is one, with the beginning of an acquisition. ahead is how many entries are ahead, as far as that is known
 // without a request; -1 if it is not. End must be called with the result.
 func Trace(ctx context.Context, at *session.Access, kind queue.Kind, ahead func() int) *Tracing {
 	t := at.Session.Trace()
@@ -71,8 +71,8 @@ func (r *Tracing) Speaks(w *queue.Waiter) {
 // Waits reports whether the tracer wants to know the places of waiters.
 func (r *Tracing) Waits() bool { return r != nil && r.t.Waits != nil }
 
-// Place notes where the waiter stands now. The tracer is told of it in a goroutine of its own: the caller may hold a lock, and a slow
-// tracer must not delay a grant. So it is not told any more once the wait has ended.
+// Place notes where the waiter stands now. A goroutine of its own calls the tracer: the caller may hold a lock, and a slow
+// tracer must not delay a grant. Once the wait has ended it is not called any more.
 func (r *Tracing) Place(p queue.Place) {
 	if !r.Waits() {
 		return
@@ -84,11 +84,11 @@ func (r *Tracing) Place(p queue.Place) {
 	}
 	r.last = place{p, time.Since(r.began)}
 	r.news = append(r.news, r.last)
-	r.telling = r.telling || r.at.Spawn(r.tell)
+	r.calling = r.calling || r.at.Spawn(r.call)
 }
 
-// tell tells the tracer of places until there are none.
-func (r *Tracing) tell() {
+// call calls the tracer with places until there are none.
+func (r *Tracing) call() {
 	for p, ok := r.next(); ok; p, ok = r.next() {
 		d := r.data(p.Ahead, p.waited)
 		d.Node, d.Epoch = p.Node, uint64(p.Epoch)
@@ -104,7 +104,7 @@ func (r *Tracing) tell() {
 func (r *Tracing) next() (p place, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.telling = len(r.news) > 0; !r.telling {
+	if r.calling = len(r.news) > 0; !r.calling {
 		return place{}, false
 	}
 	p, r.news = r.news[0], r.news[1:]
@@ -118,7 +118,7 @@ func (r *Tracing) over() bool {
 	return r.ended
 }
 
-// end keeps the tracer from being told of places.
+// end keeps the tracer from being called with places.
 func (r *Tracing) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,7 +151,7 @@ func (r *Tracing) StoodBehind(l *Lease) {
 	}
 }
 
-// End tells the tracer the result of the acquisition, and returns it.
+// End calls the tracer with the result of the acquisition, and returns that.
 func (r *Tracing) End(l *Lease, err error) (*Lease, error) {
 	if r == nil {
 		return l, err
@@ -285,7 +285,7 @@ func (l *Lease) traceEnded(d session.Traced) {
 	returned = true
 }
 
-// traced is what a tracer is told of a hold.
+// traced describes a hold for a tracer.
 func (l *Lease) traced(held time.Duration) session.Traced {
 	return session.Traced{
 		Path: l.access.Path, Name: l.access.Settings.Label, Kind: l.ticket.Entry.Kind,
