@@ -174,6 +174,22 @@ func TestThePageSaysWhatIsThere(t *testing.T) {
 	}
 }
 
+// The link of each alert leads to a section of a page.
+func TestTheRunbooksOfTheAlertsAreThere(t *testing.T) {
+	for _, r := range alertRules(t) {
+		link, ok := strings.CutPrefix(r.Annotations["runbook_url"], "https://github.com/go-menagerie/menagerie/blob/main/docs/")
+		require.True(t, ok, r.Alert)
+		page, anchor, _ := strings.Cut(link, "#")
+		text, err := os.ReadFile("../../docs/" + page)
+		require.NoError(t, err, r.Alert)
+		var anchors []string
+		for _, h := range regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(string(text), -1) {
+			anchors = append(anchors, strings.ReplaceAll(strings.ToLower(h[1]), " ", "-"))
+		}
+		require.Contains(t, anchors, anchor, r.Alert)
+	}
+}
+
 func between(text, from, to string) string {
 	_, text, _ = strings.Cut(text, from)
 	text, _, _ = strings.Cut(text, to)
