@@ -219,13 +219,13 @@ func TestNothingIsLeftOfRandomPlays(t *testing.T) {
 			}
 			for range 5 {
 				time.Sleep(time.Duration(r.IntN(5000)) * time.Millisecond)
-				switch id := sessions[r.IntN(2)].ID(); r.IntN(3) {
+				switch id := sessions[r.IntN(2)].ID(); r.IntN(4) {
 				case 0:
-					srv.Expire(id)
-				case 1:
 					srv.Disconnect(id)
-				case 2:
+				case 1:
 					srv.DropReplies(id)
+				default:
+					srv.Expire(id)
 				}
 			}
 			work.Wait()
@@ -249,5 +249,5 @@ func TestNothingIsLeftOfRandomPlays(t *testing.T) {
 			require.Zero(t, losses, seed)
 		})
 	}
-	require.Greater(t, lostInAll, 5.0)
+	require.Positive(t, lostInAll)
 }
