@@ -30,7 +30,7 @@ func TestACredentialMakesNodesWhoseDoorsItOpens(t *testing.T) {
 		p := run(t, append([]string{"--servers", s.addr}, args...)...)
 		if args[0] == "ls" {
 			p.failed(exitFailure, "/mine is not readable with these credentials: see --auth")
-			require.Contains(t, p.stdout.String(), "may not be read", "and no word of holders")
+			require.Contains(t, p.stdout.String(), "not readable with these credentials", "and no word of holders")
 			continue
 		}
 		p.failed(exitFailure, "/mine", "the servers deny access", "--auth")
