@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// 200 000 waiters leave in the order that is the worst for a list that closes its gaps: that would move 20 000 000 000.
+// 800 000 waiters leave in the order that is the worst for a list that closes its gaps: that would move 320 000 000 000, which takes minutes.
 func TestALineIsLeftInTheSameTimeHoweverLongItIs(t *testing.T) {
 	var q line
-	all := make([]*waiter, 200_000)
+	all := make([]*waiter, 800_000)
 	for i := range all {
 		all[i] = new(waiter)
 		q.add(all[i])
@@ -20,7 +20,7 @@ func TestALineIsLeftInTheSameTimeHoweverLongItIs(t *testing.T) {
 		q.remove(w)
 		q.remove(w) // a second time does nothing
 	}
-	require.Less(t, time.Since(begin), 5*time.Second, "a tenth of a second, if nothing is moved")
+	require.Less(t, time.Since(begin), time.Minute, "less than a second of processor time, if nothing is moved")
 	require.Equal(t, 1, q.len())
 	require.Same(t, all[0], q.next())
 	require.Nil(t, q.next())
