@@ -80,7 +80,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		default:
 			name, data = "beat", f.beat
 		}
-		_ = control.SetWriteDeadline(time.Now().Add(writing))
+		_ = control.SetWriteDeadline(time.Now().Add(p.writing))
 		if _, err := fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, data); err != nil || control.Flush() != nil {
 			return
 		}

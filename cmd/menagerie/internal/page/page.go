@@ -37,18 +37,15 @@ type Page struct {
 	mux     http.ServeMux
 	feed    feed
 	streams chan struct{} // those that are open
+	writing time.Duration // how long a viewer may take for a frame before the stream is closed
 }
 
-const (
-	// maxStreams is how many event streams may be open.
-	maxStreams = 100
-	// writing is how long a viewer may take for a frame before the stream is closed.
-	writing = 10 * time.Second
-)
+// maxStreams is how many event streams may be open.
+const maxStreams = 100
 
 // New returns a page that shows nothing yet.
 func New(o Options) *Page {
-	p := &Page{options: o, cookie: rand.Text(), streams: make(chan struct{}, maxStreams)}
+	p := &Page{options: o, cookie: rand.Text(), streams: make(chan struct{}, maxStreams), writing: 10 * time.Second}
 	p.feed.changed = make(chan struct{})
 	p.mux.HandleFunc("GET /{$}", p.page)
 	for _, name := range []string{"page.css", "parts.js", "questions.js", "page.js"} {
