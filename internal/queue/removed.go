@@ -38,8 +38,9 @@ type removal struct {
 	why     error         // an errs.ErrLost; nil if there is no reason
 }
 
-// learnWhy reads the node of the request in the background, and deletes it if it has a reason, or is the ticket's own.
-func (t *Ticket) learnWhy() {
+// learnWhy returns a function that reads the node of the request in the background, and deletes it if it has a reason, or is the
+// ticket's own. It must be called.
+func (t *Ticket) learnWhy() (begin func()) {
 	r := &removal{learned: make(chan struct{})}
 	t.why.Store(r)
 	learn := func() {
@@ -52,8 +53,10 @@ func (t *Ticket) learnWhy() {
 			t.Asked.delete(t.Epoch.Linked())
 		}
 	}
-	if !t.Epoch.Go(learn) {
-		close(r.learned)
+	return func() {
+		if !t.Epoch.Go(learn) {
+			close(r.learned)
+		}
 	}
 }
 

@@ -160,8 +160,15 @@ func (t *Ticket) End(why Ending, grace time.Duration) {
 	loss.stop()
 	do.why = do.why && loss != nil // else it was never granted
 	t.remove(do, grace)
+	var learn func()
+	if do.why {
+		learn = t.learnWhy() // whoever is notified of the loss waits for the reason
+	}
 	if do.loss {
 		loss.tell(t)
+	}
+	if learn != nil { // the process that removed the node is answered when the holder knows
+		learn()
 	}
 }
 
@@ -170,9 +177,7 @@ func (t *Ticket) remove(do outcome, grace time.Duration) {
 	mark := t.delayed.mark.Swap(nil)
 	defer mark.settle()
 	now := grace != 0 && t.Epoch.Linked()
-	if do.why {
-		t.learnWhy()
-	} else {
+	if !do.why {
 		t.Asked.drop(now)
 	}
 	if !do.node {
