@@ -1,4 +1,6 @@
 // The drivers of two databases are for this example alone, so it is a module of its own.
+//
+// Internal to this repository: no version of it is released.
 module github.com/go-menagerie/menagerie/examples/fencing
 
 go 1.26.0

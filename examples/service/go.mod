@@ -1,4 +1,6 @@
 // OpenTelemetry and Prometheus are large, so the one example that uses them is a module of its own.
+//
+// Internal to this repository: no version of it is released.
 module github.com/go-menagerie/menagerie/examples/service
 
 go 1.26.0
