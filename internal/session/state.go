@@ -32,7 +32,7 @@ func (s State) String() string {
 	return "State(" + strconv.Itoa(int(s)) + ")"
 }
 
-// trace tells the tracer that the session was opened, and then of state changes, if it wants to be told of them.
+// trace calls the tracer with the session, and then with each change of its state, as far as it has these parts.
 func (s *Session) trace() {
 	t := s.settings.Trace
 	if t == nil {
