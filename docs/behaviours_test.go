@@ -27,7 +27,7 @@ var (
 func TestEveryBehaviourHasATestAndEveryTestOfOneIsListed(t *testing.T) {
 	listed := make(map[int][]string)
 	next := 0
-	for line := range strings.Lines(read(t, "behaviours.md") + read(t, "behaviours/faults.md")) {
+	for line := range strings.Lines(read(t, "behaviours.md") + read(t, "behaviours/faults.md") + read(t, "behaviours/everyday.md")) {
 		m := row.FindStringSubmatch(line)
 		if m == nil {
 			continue
