@@ -141,12 +141,7 @@ func (c *Cache[K, V]) interrupted() {
 }
 
 // heard is when the servers were asked last for something that they have answered.
-func (c *Cache[K, V]) heard() time.Time {
-	if e := c.m.at.Client().Current(); e != nil && !e.Heard().IsZero() {
-		return e.Heard()
-	}
-	return time.Now()
-}
+func (c *Cache[K, V]) heard() time.Time { return c.m.at.Heard() }
 
 // Load is [Map.Load] from the copy.
 func (c *Cache[K, V]) Load(k K) (v V, ok bool) {

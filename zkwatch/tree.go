@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/follow"
@@ -45,10 +46,47 @@ type Tree struct {
 	cache *follow.Cache
 }
 
-// NewTree names the tree at path. It has no options.
+// option is an option that only NewTree takes.
+type option struct {
+	zksync.Option
+	set func(*follow.Part) error
+}
+
+// WithDepth makes a Tree follow n levels below its path: 0 is the node itself, 1 also its children. The
+// default is all levels.
+func WithDepth(n int) zksync.Option {
+	return option{session.Misplaced("WithDepth"), func(p *follow.Part) (err error) {
+		if p.Depth = n; n < 0 {
+			err = errs.Misuse("a tree of %d levels below its path; give 0 or more", n)
+		}
+		return err
+	}}
+}
+
+// WithFilter leaves out the nodes below the tree's path for which f returns false, with everything below
+// them: they are not read. f must return the same each time for the same path. The calls come from one
+// goroutine, which also hears of changes, so f must not wait.
+func WithFilter(f func(path string) bool) zksync.Option {
+	return option{session.Misplaced("WithFilter"), func(p *follow.Part) (err error) {
+		if p.Filter = f; f == nil {
+			err = errs.Misuse("WithFilter without a function")
+		}
+		return err
+	}}
+}
+
+// NewTree names the tree at path. Its options are WithDepth and WithFilter.
 func NewTree(s *zksync.Session, path string, opts ...zksync.Option) *Tree {
-	at := session.NewViewAccess("zkwatch", (*session.Session)(s), path, opts).Without(append([]string{"WithACL", "WithName"}, session.OfHolds...)...)
-	return &Tree{at: at, cache: follow.NewCache(at, at.Full(path))}
+	own, rest := session.Own[option](opts)
+	at := session.NewViewAccess("zkwatch", (*session.Session)(s), path, rest).Without(append([]string{"WithACL", "WithName"}, session.OfHolds...)...)
+	part := follow.Part{Depth: follow.Unbounded}
+	for _, o := range own {
+		at.Refuse(o.set(&part))
+	}
+	if f := part.Filter; f != nil {
+		part.Filter = func(full string) bool { return f(at.Local(full)) }
+	}
+	return &Tree{at: at, cache: follow.NewCache(at, at.Full(path), part)}
 }
 
 // made is t, which NewTree has made. Of a zero or nil value it panics.
@@ -70,6 +108,11 @@ func (t *Tree) Close() error {
 	t.made().cache.Close()
 	return nil
 }
+
+// Age is how old the copy may be: 0 while it hears of changes, else the time since the newest answer of the
+// servers; before Start has returned and after Close it grows. A silent connection is noticed after half a
+// session timeout.
+func (t *Tree) Age() time.Duration { return t.made().cache.Age() }
 
 // Get returns the node at path, if the copy has it. Do not modify the data.
 func (t *Tree) Get(path string) (Node, bool) {

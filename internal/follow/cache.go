@@ -31,14 +31,14 @@ type Cache struct {
 	err    error
 }
 
-// NewCache names the tree at path, a path on the servers. It does no I/O.
-func NewCache(at *session.Access, path string) *Cache {
+// NewCache names the part of the tree at path, a path on the servers, that is wanted. It does no I/O.
+func NewCache(at *session.Access, path string, part Part) *Cache {
 	c := &Cache{
 		at: at, tree: newTree(path),
 		started: make(chan struct{}), ended: make(chan struct{}),
 		future: newHistory(), since: time.Now(),
 	}
-	c.tree.yield, c.tree.keep = c.add, true
+	c.tree.yield, c.tree.keep, c.tree.part = c.add, true, part
 	c.ctx, c.stop = context.WithCancel(errs.WithTrail(context.Background()))
 	return c
 }
@@ -91,7 +91,7 @@ func (c *Cache) end(err error) {
 	defer c.tree.mu.Unlock()
 	c.err = err
 	if c.since.IsZero() {
-		c.since = time.Now()
+		c.since = c.at.Heard()
 	}
 	close(c.ended)
 }
@@ -105,7 +105,7 @@ func (c *Cache) add(ev Event, _ error) bool {
 	case Resumed:
 		c.since = time.Time{}
 	case Interrupted:
-		c.since = time.Now()
+		c.since = c.at.Heard() // what has changed since may have been missed
 	}
 	c.future = c.future.add(ev)
 	return true
@@ -144,15 +144,20 @@ func sorted(kids map[string]*entry) iter.Seq[string] {
 	return slices.Values(slices.Sorted(maps.Keys(kids)))
 }
 
-// Age is how long changes may have been missed, because there is no connection, or because not everything has been
-// read again since. It is 0 while the tree is up to date. A silent connection is noticed after 2/3 of the session timeout.
+// Age is how old the copy may be: 0 while it hears of changes, else the time since the newest answer of the servers. A silent
+// connection is noticed after half a session timeout.
 func (c *Cache) Age() time.Duration {
 	c.tree.mu.RLock()
-	defer c.tree.mu.RUnlock()
-	if c.since.IsZero() {
-		return 0
+	since := c.since
+	c.tree.mu.RUnlock()
+	if !since.IsZero() {
+		return time.Since(since)
 	}
-	return time.Since(c.since)
+	// Heartbeats come every third of the timeout.
+	if age := time.Since(c.at.Heard()); age > c.at.Timeout()/2 {
+		return age
+	}
+	return 0
 }
 
 // Changes returns a loop over the changes of the tree: first what is there when the loop begins, parents before their

@@ -15,7 +15,7 @@ import (
 func TestACacheHoldsTheTreeAndTellsItsChanges(t *testing.T) {
 	onEachGround(t, func(t *testing.T, v *proving.Env, s *zksync.Session) {
 		v.Server.Load(map[string]string{"/f/a": "1", "/f/b": "2"})
-		c := follow.NewCache(access(s), "/f")
+		c := follow.NewCache(access(s), "/f", follow.Part{Depth: follow.Unbounded})
 		require.NoError(t, c.Start(t.Context()))
 		n, ok := c.Get("/f/a")
 		require.True(t, ok)

@@ -79,6 +79,8 @@ func (l *link) ask() {
 func (l *link) start(j job) *answer {
 	known, _ := l.t.find(j.path)
 	switch {
+	case !l.t.wants(j):
+		return nil
 	case j.what == expect:
 		w, call := l.e.StartWatchAbsence(j.path, l.hears(job{j.path, read}))
 		l.keep(&l.absence, w)

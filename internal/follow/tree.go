@@ -60,6 +60,7 @@ func Tree(ctx context.Context, at *session.Access, path string) iter.Seq2[Event,
 // tree is one loop. Only the loop's goroutine uses it, except jobs, and what a Cache reads.
 type tree struct {
 	path  string
+	part  Part
 	yield func(Event, error) bool
 	jobs  *jobs // what is to be read
 
@@ -76,7 +77,7 @@ type tree struct {
 }
 
 func newTree(path string) *tree {
-	return &tree{path: path, jobs: newJobs(), secret: make(map[string]struct{})}
+	return &tree{path: path, part: Part{Depth: Unbounded}, jobs: newJobs(), secret: make(map[string]struct{})}
 }
 
 // below is the path of a child.

@@ -184,6 +184,14 @@ func (s *Session) Timeout() time.Duration {
 	return 0
 }
 
+// Heard is when the servers were asked last for something that they have answered; now if there is no such answer.
+func (s *Session) Heard() time.Time {
+	if e := s.client.Current(); e != nil && !e.Heard().IsZero() {
+		return e.Heard()
+	}
+	return time.Now()
+}
+
 // Expires is zksync.Session.Expires.
 func (s *Session) Expires() time.Time {
 	if e := s.client.Current(); e != nil {
