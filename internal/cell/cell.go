@@ -15,6 +15,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/writers"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -63,7 +64,12 @@ type state struct {
 	Content
 	version int32 // of the node
 	founded int64 // the czxid of the node; 0 if this object made it and has not read it since
+	seen    writers.Moment
 }
+
+// first reports whether s is the state with which each cell of this type begins. Of a change that was computed from it, it does not
+// matter which of them it meets.
+func (c *Cell) first(s state) bool { return s.version == 0 && len(s.Data) == 0 && s.OK != c.empty }
 
 // before reports whether s was the state before t was.
 func (s state) before(t state) bool {
@@ -113,9 +119,10 @@ func (c *Cell) Shown() string { return c.At.Path + "/" + c.terms.Type + "/value"
 func (c *Cell) look(ctx context.Context, e *zkconn.Epoch) (s state, there bool, err error) {
 	floor := c.known.Load()
 	for synced := false; ; synced = true {
+		seen := c.At.Now()
 		data, stat, err := e.Get(ctx, c.Node())
 		if there = err == nil; there {
-			s = state{ContentOf(data, stat), stat.Version, stat.Czxid}
+			s = state{ContentOf(data, stat), stat.Version, stat.Czxid, seen}
 		} else if !errors.Is(err, zk.ErrNoNode) {
 			return s, false, err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
+	"github.com/go-menagerie/menagerie/internal/writers"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -82,10 +83,14 @@ func (c *Cell) write(pass *gate.Pass, was state, next Next) error {
 		next.Content, written = c.Spare(next.Content)
 	}
 	ops := c.ops(was, next)
-	res, err := c.At.Apply(pass.Context, pass.Epoch, c.writers(), pass.With(ops)...)
+	since := was.seen
+	if next.Blind || c.first(was) {
+		since = writers.Always
+	}
+	res, at, err := c.At.ApplySince(pass.Context, pass.Epoch, since, c.writers(), pass.With(ops)...)
 	res, err = pass.Outcome(len(ops), res, err)
 	switch {
-	case record.Conflict(err):
+	case record.Conflict(err), err == writers.ErrAnew:
 		return gate.ErrRefused
 	case errors.Is(err, zk.ErrNoNode): // the directory of the writers
 		now, there, err := c.look(pass.Context, pass.Epoch)
@@ -97,7 +102,7 @@ func (c *Cell) write(pass *gate.Pass, was state, next Next) error {
 		return err
 	}
 	// Without an answer the version is this one at least. If it is a later one, a change that is computed from this is refused.
-	now := state{next.Content, zkconn.NextVersion(was.version), was.founded}
+	now := state{next.Content, zkconn.NextVersion(was.version), was.founded, at}
 	switch {
 	case len(res) > 0 && res[0].Stat != nil:
 		now.version, now.founded = res[0].Stat.Version, res[0].Stat.Czxid
@@ -142,8 +147,13 @@ func (c *Cell) confirm(ctx context.Context, e *zkconn.Epoch, s state) error {
 		}
 		return gate.ErrRefused
 	}
-	_, err := node.RepeatTransaction(ctx, e, &zk.CheckVersionRequest{Path: c.Node(), Version: s.version})
-	if record.Conflict(err) {
+	var err error
+	if check := (&zk.CheckVersionRequest{Path: c.Node(), Version: s.version}); c.first(s) {
+		_, err = node.RepeatTransaction(ctx, e, check)
+	} else { // a later cell may have had this version, too
+		_, _, err = c.At.ApplySince(ctx, e, s.seen, c.writers(), check)
+	}
+	if record.Conflict(err) || err == writers.ErrAnew || err == writers.ErrNoDir {
 		return gate.ErrRefused
 	}
 	return err

@@ -128,6 +128,12 @@ func (t *Terms[T]) Ask(ctx context.Context, e *zkconn.Epoch) (v Version[T], ther
 	return t.Peek(ctx, e)
 }
 
+// There is Ask for a caller that needs no terms: see [Ruin].
+func (t *Terms[T]) There(ctx context.Context, e *zkconn.Epoch) (bool, error) {
+	_, there, err := t.Ask(ctx, e)
+	return there, err
+}
+
 // Peek is ReadOrMake, but makes nothing.
 func (t *Terms[T]) Peek(ctx context.Context, e *zkconn.Epoch) (v Version[T], there bool, err error) {
 	v, there, _, err = t.peek(ctx, e)

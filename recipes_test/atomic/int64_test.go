@@ -110,7 +110,7 @@ func TestTheRequestsOfANumber(t *testing.T) {
 		v.Costs(1, add(first))
 		x, y := made(), made()
 		v.Costs(1, func() { _, err := x.Load(ctx); require.NoError(t, err) })
-		v.Costs(1, add(x), "it is known")
+		v.Costs(3, add(x), "the first change of a session: its writer, a read, the change")
 		v.Costs(2, add(y), "the first time of an object")
 		v.Costs(1, func() { require.NoError(t, y.Store(ctx, 3)) })
 		v.Costs(1, func() { _, err := y.Swap(ctx, 4); require.NoError(t, err) })

@@ -1,0 +1,9 @@
+package zkatomic
+
+import "context"
+
+// Destroy removes the number, if no call changes it in its turn: else the error is zksync.ErrMisuse. See docs/destroy.md.
+func (n *Int64) Destroy(ctx context.Context) error { return n.made().cell.Destroy(ctx) }
+
+// Destroy removes the value, like [Int64.Destroy].
+func (v *Value[T]) Destroy(ctx context.Context) error { return v.made().cell.Destroy(ctx) }
