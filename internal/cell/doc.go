@@ -6,9 +6,9 @@
 // change computed again. Package writers finds out what became of a request whose answer was lost. Package gate makes
 // every call end, however many processes write at the same time; alone, a change costs one request, as it would without.
 //
-// The node is never deleted, so a version belongs to one state. If the nodes are removed externally while they are in
-// use, the version of a new node may be one that a process knows from the old node. That process would then
-// write what it has computed from the old value. This is the only way in which a change is lost.
+// If the nodes are destroyed, the versions of the next ones begin again. A version that a process knows may then be that of
+// another state. So such a change is made by a writer that was there before the state was read, and that goes with the nodes:
+// see [writers.Writers.ApplySince]. If another program removes the node of the value alone, a change may be lost.
 //
 // The calls of one object are combined ([Cell.Do]). A batch whose first call replaces the value (a Store) does not depend on
 // it. So it is written at any version, and no change by others makes the servers refuse it. It checks the gate, too: without

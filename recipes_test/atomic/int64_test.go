@@ -111,7 +111,7 @@ func TestTheRequestsOfANumber(t *testing.T) {
 		x, y := made(), made()
 		v.Costs(1, func() { _, err := x.Load(ctx); require.NoError(t, err) })
 		v.Costs(3, add(x), "the first change of a session: its writer, a read, the change")
-		v.Costs(2, add(y), "the first time of an object")
+		v.Costs(4, add(y), "and the first time of an object: a read")
 		v.Costs(1, func() { require.NoError(t, y.Store(ctx, 3)) })
 		v.Costs(1, func() { _, err := y.Swap(ctx, 4); require.NoError(t, err) })
 		v.Costs(1, func() { _, err := y.CompareAndSwap(ctx, 4, 5); require.NoError(t, err) })
