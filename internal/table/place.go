@@ -17,10 +17,11 @@ import (
 type Place struct {
 	t            *Table
 	ctx          context.Context
-	e            *zkconn.Epoch // changes if the call gets its turn in a later session
-	bucket, name string        // the name is "" for many entries of one bucket
-	pass         *gate.Pass    // of a call that changes something
-	alone        bool          // the next attempt must not be made as long as other processes may make changes
+	e            *zkconn.Epoch  // changes if the call gets its turn in a later session
+	bucket, name string         // the name is "" for many entries of one bucket
+	pass         *gate.Pass     // of a call that changes something
+	at           writers.Moment // of the last change
+	alone        bool           // the next attempt must not be made as long as other processes may make changes
 }
 
 // Entry is the state of a key.
@@ -62,13 +63,35 @@ func (p *Place) next() bool {
 	return more
 }
 
-// do makes an attempt, which is applied once, and only if the gate lets it.
-func (p *Place) do(ops ...any) ([]zk.MultiResponse, error) {
-	res, err := p.t.at.Apply(p.ctx, p.e, p.t.writers(), p.pass.With(ops)...)
-	if err == writers.ErrNoDir {
-		return nil, p.t.broken()
-	}
+// do makes an attempt, which is applied once, and only if the gate lets it. It does not depend on what was read.
+func (p *Place) do(ops ...any) ([]zk.MultiResponse, error) { return p.doSince(writers.Always, ops) }
+
+// doSince is do for a change that depends on what was read since a moment.
+func (p *Place) doSince(since writers.Moment, ops []any) ([]zk.MultiResponse, error) {
+	res, err := p.apply(since, p.pass.With(ops))
 	return p.pass.Outcome(len(ops), res, err)
+}
+
+func (p *Place) apply(since writers.Moment, ops []any) (res []zk.MultiResponse, err error) {
+	res, p.at, err = p.t.at.ApplySince(p.ctx, p.e, since, p.t.writers(), ops...)
+	switch err {
+	case writers.ErrNoDir:
+		return nil, p.t.broken()
+	case writers.ErrAnew:
+		if err = p.join(); err == nil {
+			err = p.t.anew()
+		}
+	}
+	return res, err
+}
+
+// join ensures that there is a writer: so there is a table.
+func (p *Place) join() error {
+	err := p.t.at.Join(p.ctx, p.e, p.t.writers())
+	if err == writers.ErrNoDir {
+		err = p.t.broken()
+	}
+	return err
 }
 
 // Store sets the value, whatever there is.
@@ -133,7 +156,7 @@ func (p *Place) create(data []byte, first bool) (made bool, err error) {
 		case gateKnown:
 			_, err = p.do(bucket, entry)
 		default: // the gate is made here, so there is none to check
-			_, err = t.at.Apply(p.ctx, p.e, t.writers(), bucket, entry, &zk.CreateRequest{Path: t.gate(p.bucket).Node, Acl: acl})
+			_, err = p.apply(writers.Always, []any{bucket, entry, &zk.CreateRequest{Path: t.gate(p.bucket).Node, Acl: acl}})
 		}
 		switch {
 		case err == nil:
@@ -142,8 +165,8 @@ func (p *Place) create(data []byte, first bool) (made bool, err error) {
 			return false, nil
 		case record.RefusedAt(err, atGate, zk.ErrNodeExists): // the gate of a bucket that was removed externally
 			gateKnown = true
-		case err == writers.ErrNoDir, record.RefusedAt(err, atBucket, zk.ErrNoNode) && first:
-			return false, t.broken() // the directory of the writers or of the buckets is not there
+		case record.RefusedAt(err, atBucket, zk.ErrNoNode) && first:
+			return false, t.broken() // the directory of the buckets is not there
 		case record.RefusedAt(err, atBucket, zk.ErrNoNode), record.RefusedAt(err, atBucket, zk.ErrNodeExists):
 			first = !first
 		default:
@@ -171,7 +194,7 @@ func (p *Place) remove(entries ...string) error {
 // removed notes the version that the bucket has after a removal, whose last operation writes to it.
 func (p *Place) removed(res []zk.MultiResponse) {
 	if n := len(res); n > 0 && res[n-1].Stat != nil {
-		p.t.saw(p.e, p.bucket, res[n-1].Stat.Version)
+		p.t.saw(p.e, p.bucket, sight{res[n-1].Stat.Version, p.at})
 	} else {
 		p.t.forget(p.e, p.bucket)
 	}
@@ -227,7 +250,7 @@ func (p *Place) change(synced **zkconn.Epoch, sure bool, decide func(Entry) (Dec
 			}
 			*synced = p.e
 		}
-		version, found, err := p.read()
+		bucket, found, err := p.read()
 		if err != nil {
 			return err
 		}
@@ -238,11 +261,11 @@ func (p *Place) change(synced **zkconn.Epoch, sure bool, decide func(Entry) (Dec
 			return err
 		case d.Do == Nothing:
 			continue
-		case found.There && (version == -1 || found.version == -1) && !p.pass.Closed():
+		case found.There && (bucket.version == -1 || found.version == -1) && !p.pass.Closed():
 			p.alone = true
 			return gate.ErrRefused
 		}
-		if err = p.commit(found, version, d); errors.Is(err, gate.ErrRefused) {
+		if err = p.commit(found, bucket, d); errors.Is(err, gate.ErrRefused) {
 			*synced = p.e
 		}
 		return err
@@ -250,25 +273,29 @@ func (p *Place) change(synced **zkconn.Epoch, sure bool, decide func(Entry) (Dec
 }
 
 // read reads the entry, and before it the version of the bucket, unless that is known.
-func (p *Place) read() (version int32, found Entry, err error) {
-	version, known := p.t.seen(p.e, p.bucket)
+func (p *Place) read() (bucket sight, found Entry, err error) {
+	bucket, known := p.t.seen(p.e, p.bucket)
 	if !known {
+		if err := p.join(); err != nil {
+			return sight{}, Entry{}, err
+		}
+		at := p.t.at.Now()
 		_, stat, err := p.e.Get(p.ctx, p.bucket)
 		if errors.Is(err, zk.ErrNoNode) {
-			return 0, Entry{}, nil
+			return sight{}, Entry{}, nil
 		}
 		if err != nil {
-			return 0, Entry{}, err
+			return sight{}, Entry{}, err
 		}
-		version = stat.Version
-		p.t.saw(p.e, p.bucket, version)
+		bucket = sight{stat.Version, at}
+		p.t.saw(p.e, p.bucket, bucket)
 	}
 	found, err = p.Get()
-	return version, found, err
+	return bucket, found, err
 }
 
-// commit makes the change, if the entry is still the one that was found. version is that of its bucket.
-func (p *Place) commit(found Entry, version int32, d Decision) error {
+// commit makes the change, if the entry is still the one that was found. bucket is what was seen of its bucket before.
+func (p *Place) commit(found Entry, bucket sight, d Decision) error {
 	if !found.There {
 		made, err := p.create(d.Data, false)
 		if err == nil && !made {
@@ -279,16 +306,16 @@ func (p *Place) commit(found Entry, version int32, d Decision) error {
 	var ops []any
 	if d.Do == Put {
 		ops = []any{
-			&zk.CheckVersionRequest{Path: p.bucket, Version: version},
+			&zk.CheckVersionRequest{Path: p.bucket, Version: bucket.version},
 			&zk.SetDataRequest{Path: p.entry(), Data: d.Data, Version: found.version},
 		}
 	} else {
 		ops = []any{
 			&zk.DeleteRequest{Path: p.entry(), Version: found.version},
-			&zk.SetDataRequest{Path: p.bucket, Version: version},
+			&zk.SetDataRequest{Path: p.bucket, Version: bucket.version},
 		}
 	}
-	res, err := p.do(ops...)
+	res, err := p.doSince(bucket.at, ops)
 	switch {
 	case err == nil && d.Do == Drop:
 		p.removed(res)

@@ -13,7 +13,8 @@
 //     there, and its version says whether it has other data.
 //   - If there was no entry, the transaction creates one. The servers refuse that if there is one by then.
 //
-// Only an administrator removes a bucket: one that is created again has the versions of before once more.
+// If the table is destroyed, the versions of the next one begin again. So a change of an entry that was read is made by a writer that was
+// there before the version of the bucket was seen, and that goes with the table: see [writers.Writers.ApplySince].
 //
 // The version of a bucket is kept from one call to the next. So without removals a change costs a read and a
 // transaction. After a removal by another session, the first change in the bucket is refused, and reads both again.
@@ -38,9 +39,11 @@ import (
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/layout"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/writers"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -50,7 +53,7 @@ type Table struct {
 	terms record.Terms[terms]
 
 	mu    sync.Mutex
-	known bool   // whether there is a table; a call that is under way when that ends still uses most
+	known bool   // whether there is a table
 	most  uint32 // how many buckets there may be
 	// Every bucket has a gate, so many changes of one key do not delay those of keys in other buckets. All gates have one queue.
 	turns *queue.Queue
@@ -58,7 +61,13 @@ type Table struct {
 	// The versions of buckets that were seen in the session e. Those of an earlier session prove nothing in this one, whose
 	// server may lag behind.
 	e        *zkconn.Epoch
-	versions map[string]int32 // by bucket: each removal in it writes to it
+	versions map[string]sight // by bucket: each removal in it writes to it
+}
+
+// sight is the version of a bucket at a moment.
+type sight struct {
+	version int32
+	at      writers.Moment
 }
 
 // terms is the data of the base node. Below the base node there are
@@ -124,11 +133,18 @@ const (
 // run is Access.Run for an f that is given whether there is such a table. If there is none, it is made first, if need says so.
 func (t *Table) run(ctx context.Context, op string, need Need, f func(ctx context.Context, e *zkconn.Epoch, there bool) error) error {
 	return t.at.Run(ctx, op, func(ctx context.Context, e *zkconn.Epoch) error {
-		there, err := t.find(ctx, e, need)
-		if err != nil {
-			return err
+		for pace := (node.Pace{Free: 2}); ; {
+			there, err := t.find(ctx, e, need)
+			if err == nil {
+				err = f(ctx, e, there)
+			}
+			if err != errAnew {
+				return err
+			}
+			if err := pace.Rest(ctx, e); err != nil {
+				return err
+			}
 		}
-		return f(ctx, e, there)
 	})
 }
 
@@ -148,11 +164,9 @@ func (t *Table) RunAt(ctx context.Context, op string, need Need, key Key, f func
 	if key.Err != nil && t.at.Misuse() == nil {
 		return t.at.Named(op, key.Err)
 	}
-	// This is Table.run, written out: a closure would be one more on the way of each call.
-	return t.at.Run(ctx, op, func(ctx context.Context, e *zkconn.Epoch) error {
-		there, err := t.find(ctx, e, need)
-		if err != nil || !there {
-			return err
+	return t.run(ctx, op, need, func(ctx context.Context, e *zkconn.Epoch, there bool) error {
+		if !there {
+			return nil
 		}
 		return f(&Place{t: t, ctx: ctx, e: e, bucket: t.bucket(key.Text), name: name})
 	})
@@ -181,13 +195,23 @@ func (t *Table) find(ctx context.Context, e *zkconn.Epoch, need Need) (there boo
 	return there, err
 }
 
-// broken returns the error of a table that has lost nodes which only an external removal deletes. The next call looks whether
-// there is a table at all.
-func (t *Table) broken() error {
+// errAnew means that the table may be another one than the one that was found: the call looks again.
+var errAnew = errors.New("look again")
+
+// anew returns errAnew.
+func (t *Table) anew() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.known = false
-	return errs.Broken("the "+layout.Word(t.terms.Type), "nodes of it were removed externally; remove the rest, and the next change makes it again")
+	clear(t.versions)
+	return errAnew
+}
+
+// broken returns the error of a table that has lost nodes which no change deletes. The next call looks whether
+// there is a table at all.
+func (t *Table) broken() error {
+	_ = t.anew()
+	return errs.Broken("the "+layout.Word(t.terms.Type), "it was destroyed, or nodes of it were removed externally; the next change makes it again, if Destroy has removed the rest")
 }
 
 // bucket is the path of a key's bucket.
@@ -217,24 +241,24 @@ func missing(err error) bool {
 }
 
 // seen is the version of a bucket that was seen last in a session.
-func (t *Table) seen(e *zkconn.Epoch, bucket string) (version int32, known bool) {
+func (t *Table) seen(e *zkconn.Epoch, bucket string) (s sight, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.e != e {
-		return 0, false
+		return sight{}, false
 	}
-	version, known = t.versions[bucket]
-	return version, known
+	s, known = t.versions[bucket]
+	return s, known
 }
 
 // saw notes the version of a bucket.
-func (t *Table) saw(e *zkconn.Epoch, bucket string, version int32) {
+func (t *Table) saw(e *zkconn.Epoch, bucket string, s sight) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.e != e {
-		t.e, t.versions = e, map[string]int32{}
+		t.e, t.versions = e, map[string]sight{}
 	}
-	t.versions[bucket] = version
+	t.versions[bucket] = s
 }
 
 func (t *Table) forget(e *zkconn.Epoch, bucket string) {

@@ -115,8 +115,11 @@ func (ws *Writers) ApplySince(ctx context.Context, e *zkconn.Epoch, since Moment
 	if w.isNew() && since != Always {
 		return nil, 0, ws.join(ctx, w)
 	}
-	if res, at, err = ws.apply(ctx, 0, w, ops); err == errNoWriter {
+	switch res, at, err = ws.apply(ctx, 0, w, ops); {
+	case err == errNoWriter:
 		err = ErrAnew
+	case err == ErrNoDir && w.unknown: // the directory may be made again before a copy of the lost request arrives
+		err = errs.MarkAmbiguous(errNoWriter)
 	}
 	return res, at, err
 }
