@@ -7,3 +7,12 @@ func (n *Int64) Destroy(ctx context.Context) error { return n.made().cell.Destro
 
 // Destroy removes the value, like [Int64.Destroy].
 func (v *Value[T]) Destroy(ctx context.Context) error { return v.made().cell.Destroy(ctx) }
+
+// Destroy removes the sequence, like [Int64.Destroy]: the next number is 1.
+func (q *Sequence) Destroy(ctx context.Context) error {
+	err := q.made().cell.Destroy(ctx)
+	if err == nil {
+		q.drop()
+	}
+	return err
+}

@@ -106,6 +106,13 @@ func (q *Sequence) take() (n int64, ok bool) {
 	return n, true
 }
 
+// drop gives up the numbers that are left of the block.
+func (q *Sequence) drop() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.next, q.last = 1, 0
+}
+
 // reserve is the spare of the cell: it reserves the rest of a block for later calls, when some calls get the numbers up to next.
 //
 // The numbers of an object grow. A call is part of a write only if nothing was left of the block when it was taken into the

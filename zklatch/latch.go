@@ -366,6 +366,13 @@ func (l *Latch) learn() {
 	}
 }
 
+// forget has the next call ask the servers.
+func (l *Latch) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.opened, l.awaited = false, nil
+}
+
 // Count is the number of events that are still to come; 0 if the latch is open.
 func (l *Latch) Count(ctx context.Context) (remaining int, err error) {
 	err = l.run(ctx, "count", func(ctx context.Context, e *zkconn.Epoch) error {

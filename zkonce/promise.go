@@ -255,3 +255,10 @@ func (p *Promise[T]) learn(f fate) {
 		p.awaited.Learn(f)
 	}
 }
+
+// forget has the next call ask the servers.
+func (p *Promise[T]) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.known, p.awaited = nil, nil
+}

@@ -94,16 +94,38 @@ func (q *Queue) Run(ctx context.Context, op string, f func(*Call) error, how ...
 
 // apply makes a change once. If the nodes of the queue were not there, it makes them, and the error is ErrChanged.
 func (c *Call) apply(ops ...any) ([]zk.MultiResponse, error) {
+	res, _, err := c.applySince(writers.Always, ops)
+	return res, err
+}
+
+// applySince is apply for a change that depends on what was read since a moment, and is not in the name of an element, which no
+// other queue has.
+func (c *Call) applySince(since writers.Moment, ops []any) (res []zk.MultiResponse, at writers.Moment, err error) {
 	// If the caller gives up while its request is under way, it gets the outcome if that comes soon.
 	ctx, cancel := node.Extend(c, node.Grace)
 	defer cancel()
-	res, err := c.q.at.Apply(ctx, c.Epoch, c.q.dir("writers"), ops...)
-	if err == writers.ErrNoDir {
-		if _, err = c.q.terms.Latest(ctx, c.Epoch); err == nil {
-			err = ErrChanged
-		}
+	if res, at, err = c.q.at.ApplySince(ctx, c.Epoch, since, c.q.dir("writers"), ops...); err == writers.ErrNoDir || err == writers.ErrAnew {
+		err = c.again(ctx, err == writers.ErrNoDir)
 	}
-	return res, err
+	return res, at, err
+}
+
+// again is called when the queue may be another one, or none: it reads the terms, and makes the nodes if there are none. The error is
+// ErrChanged. torn says that the directory of the writers was missing.
+func (c *Call) again(ctx context.Context, torn bool) error {
+	was, err := c.q.terms.Known(ctx, c.Epoch)
+	if err != nil {
+		return err
+	}
+	now, err := c.q.terms.Latest(ctx, c.Epoch)
+	switch {
+	case err != nil:
+		return err
+	case torn && was.Founded != 0 && was.Founded == now.Founded:
+		return errRemoved
+	}
+	c.q.Forget()
+	return ErrChanged
 }
 
 // errRemoved is the error when a queue has lost nodes that only an external removal deletes.
