@@ -90,6 +90,27 @@ func ExampleSnapshot() {
 	// safe true
 }
 
+// A form is saved only if nothing has changed since it was shown.
+func ExampleValue_StoreIf() {
+	s, end := session()
+	defer end()
+	ctx := context.Background()
+	v := zkatomic.NewValue[string](s, "/banner")
+	shown, err := v.LoadSnapshot(ctx)
+	fmt.Printf("%q %t %v\n", shown.Value, shown.OK, err)
+	fmt.Println(v.LoadOrStore(ctx, "closed on Monday")) // another process
+	fmt.Println(v.StoreIf(ctx, shown.Version, "open"))
+	shown, err = v.LoadSnapshot(ctx)
+	fmt.Println(shown.Value, err)
+	fmt.Println(v.StoreIf(ctx, shown.Version, "open"))
+	// Output:
+	// "" false <nil>
+	// closed on Monday false <nil>
+	// false <nil>
+	// closed on Monday <nil>
+	// true <nil>
+}
+
 // Numbers are unique, and reserved in blocks.
 func ExampleSequence() {
 	s, end := session()

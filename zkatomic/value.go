@@ -42,6 +42,35 @@ func (v *Value[T]) Load(ctx context.Context) (value T, ok bool, err error) {
 	return value, ok, err
 }
 
+// LoadSnapshot is Load with the version, for [Value.StoreIf].
+func (v *Value[T]) LoadSnapshot(ctx context.Context) (Snapshot[T], error) {
+	const op = "load-snapshot"
+	now, err := v.made().cell.Load(ctx, op)
+	if err != nil {
+		return Snapshot[T]{}, err
+	}
+	s := Snapshot[T]{Version: now.Version}
+	s.Value, s.OK, err = v.decode(op, now)
+	return s, err
+}
+
+// LoadOrStore returns the newest value, with loaded true, or else stores value and returns that.
+func (v *Value[T]) LoadOrStore(ctx context.Context, value T) (actual T, loaded bool, err error) {
+	const op = "load-or-store"
+	next, err := v.made().encode(op, value)
+	if err != nil {
+		return actual, false, err
+	}
+	was, err := v.change(ctx, op, cell.Call{}, func(now cell.Content) (cell.Content, bool) { return next, !now.OK })
+	switch {
+	case err != nil:
+		return actual, false, err
+	case was.OK:
+		return v.decode(op, was)
+	}
+	return value, false, nil
+}
+
 // Store sets the value.
 func (v *Value[T]) Store(ctx context.Context, value T) error {
 	_, err := v.made().replace(ctx, "store", value, true)
@@ -57,18 +86,31 @@ func (v *Value[T]) Swap(ctx context.Context, value T) (old T, ok bool, err error
 	return old, ok, err
 }
 
+// StoreIf sets the value if the version is still that of a [Snapshot], and reports whether it was. Also the value
+// that there is gets a new version. So of several calls with one version one succeeds, and none after another
+// change, or after Delete. With the version of a snapshot without a value it stores only if there was none since.
+func (v *Value[T]) StoreIf(ctx context.Context, version int64, value T) (stored bool, err error) {
+	const op = "store-if"
+	next, err := v.made().encode(op, value)
+	if err != nil {
+		return false, err
+	}
+	was, err := v.change(ctx, op, cell.Call{Always: true}, func(now cell.Content) (cell.Content, bool) { return next, now.Version == version })
+	return err == nil && was.Version == version, err
+}
+
 // replace sets the value, and returns the content before; with blind that may be an old one.
 func (v *Value[T]) replace(ctx context.Context, op string, value T, blind bool) (cell.Content, error) {
 	next, err := v.encode(op, value)
 	if err != nil {
 		return cell.Content{}, err
 	}
-	return v.change(ctx, op, blind, func(cell.Content) (cell.Content, bool) { return next, true })
+	return v.change(ctx, op, cell.Call{Blind: blind}, func(cell.Content) (cell.Content, bool) { return next, true })
 }
 
 // Delete removes the value.
 func (v *Value[T]) Delete(ctx context.Context) error {
-	_, err := v.made().change(ctx, "delete", false, func(now cell.Content) (cell.Content, bool) { return cell.Content{}, now.OK })
+	_, err := v.made().change(ctx, "delete", cell.Call{}, func(now cell.Content) (cell.Content, bool) { return cell.Content{}, now.OK })
 	return err
 }
 
@@ -84,7 +126,7 @@ func (v *Value[T]) CompareAndSwap(ctx context.Context, old, new T) (swapped bool
 		return false, err
 	}
 	equal := func(now cell.Content) bool { return now.OK && bytes.Equal(now.Data, expected.Data) }
-	was, err := v.change(ctx, op, false, func(now cell.Content) (cell.Content, bool) { return next, equal(now) })
+	was, err := v.change(ctx, op, cell.Call{}, func(now cell.Content) (cell.Content, bool) { return next, equal(now) })
 	return err == nil && equal(was), err
 }
 
@@ -135,15 +177,15 @@ func (u *update[T]) Compute(now cell.Content, _ bool) (next cell.Next, err error
 // Unwritten implements cell.Plan.
 func (u *update[T]) Unwritten() {}
 
-// change makes a change, and returns the content before it; none after an error.
-func (v *Value[T]) change(ctx context.Context, op string, blind bool, f func(now cell.Content) (next cell.Content, write bool)) (cell.Content, error) {
+// change makes a change of the kind of k, and returns the content before it; none after an error.
+func (v *Value[T]) change(ctx context.Context, op string, k cell.Call, f func(now cell.Content) (next cell.Content, write bool)) (cell.Content, error) {
 	var was cell.Content
-	err := v.cell.Do(ctx, op, &cell.Call{Blind: blind, Change: func(now cell.Content) (cell.Content, bool, error) {
+	k.Change = func(now cell.Content) (cell.Content, bool, error) {
 		was = now
 		next, write := f(now)
 		return next, write, nil
-	}})
-	if err != nil {
+	}
+	if err := v.cell.Do(ctx, op, &k); err != nil {
 		return cell.Content{}, err // was may still be written to
 	}
 	return was, nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -50,33 +51,38 @@ type Cell struct {
 
 // Content is a value as the servers keep it.
 type Content struct {
-	Data []byte
-	OK   bool // there is a value
+	Data    []byte
+	OK      bool  // there is a value
+	Version int64 // of the node: it counts the changes. It is unwritten if the servers have never had the content
 }
+
+// unwritten is no version of a node.
+const unwritten = math.MinInt64
 
 func (c Content) equal(o Content) bool { return c.OK == o.OK && bytes.Equal(c.Data, o.Data) }
 
 // ContentOf is the content of a node with this data and Stat.
-func ContentOf(data []byte, stat *zk.Stat) Content { return Content{data, stat.NumChildren == 0} }
+func ContentOf(data []byte, stat *zk.Stat) Content {
+	return Content{data, stat.NumChildren == 0, int64(stat.Version)}
+}
 
 // state is the content at one time.
 type state struct {
 	Content
-	version int32 // of the node
 	founded int64 // the czxid of the node; 0 if this object made it and has not read it since
 	seen    writers.Moment
 }
 
 // first reports whether s is the state with which each cell of this type begins. Of a change that was computed from it, it does not
 // matter which of them it meets.
-func (c *Cell) first(s state) bool { return s.version == 0 && len(s.Data) == 0 && s.OK != c.empty }
+func (c *Cell) first(s state) bool { return s.Version == 0 && len(s.Data) == 0 && s.OK != c.empty }
 
 // before reports whether s was the state before t was.
 func (s state) before(t state) bool {
 	if s.founded != t.founded && s.founded != 0 && t.founded != 0 {
 		return s.founded < t.founded
 	}
-	return s.version-t.version < 0 // also when the version has passed its greatest number
+	return int32(s.Version)-int32(t.Version) < 0 // also when the version has passed its greatest number
 }
 
 // removed is the error when nodes are missing that only an external removal deletes.
@@ -122,7 +128,7 @@ func (c *Cell) look(ctx context.Context, e *zkconn.Epoch) (s state, there bool, 
 		seen := c.At.Now()
 		data, stat, err := e.Get(ctx, c.Node())
 		if there = err == nil; there {
-			s = state{ContentOf(data, stat), stat.Version, stat.Czxid, seen}
+			s = state{ContentOf(data, stat), stat.Czxid, seen}
 		} else if !errors.Is(err, zk.ErrNoNode) {
 			return s, false, err
 		}
@@ -153,7 +159,7 @@ func (c *Cell) learn(s state) {
 	}
 }
 
-// Load reads the content for the caller of op. It makes nothing.
+// Load reads the content for the caller of op. It makes nothing. Of a path that was never used the version is 0.
 func (c *Cell) Load(ctx context.Context, op string) (now Content, err error) {
 	err = c.At.Run(ctx, op, func(ctx context.Context, e *zkconn.Epoch) error {
 		for again := false; ; again = true {

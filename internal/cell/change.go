@@ -28,8 +28,9 @@ type Plan interface {
 // Next is what a change makes of the content.
 type Next struct {
 	Content
-	Write bool // it must be written
-	Blind bool // it is the same whatever the content is now
+	Write  bool // it must be written
+	Blind  bool // it is the same whatever the content is now
+	Always bool // it is written also if the content is the same: the version must change
 }
 
 // Change makes a change that is computed from the value. At first it sends what it has computed from the newest state
@@ -51,7 +52,7 @@ func (c *Cell) Change(ctx context.Context, e *zkconn.Epoch, p Plan) error {
 		var next Next
 		var failed error
 		pass.While(func() { next, failed = p.Compute(s.Content, current) })
-		if next.Write = next.Write && failed == nil; next.Write && !next.Blind && next.Content.equal(s.Content) {
+		if next.Write = next.Write && failed == nil; next.Write && !next.Blind && !next.Always && next.Content.equal(s.Content) {
 			next.Write = false // no watcher need be woken
 			p.Unwritten()
 		}
@@ -102,10 +103,11 @@ func (c *Cell) write(pass *gate.Pass, was state, next Next) error {
 		return err
 	}
 	// Without an answer the version is this one at least. If it is a later one, a change that is computed from this is refused.
-	now := state{next.Content, zkconn.NextVersion(was.version), was.founded, at}
+	now := state{next.Content, was.founded, at}
+	now.Version = int64(zkconn.NextVersion(int32(was.Version)))
 	switch {
 	case len(res) > 0 && res[0].Stat != nil:
-		now.version, now.founded = res[0].Stat.Version, res[0].Stat.Czxid
+		now.Version, now.founded = int64(res[0].Stat.Version), res[0].Stat.Czxid
 	case next.Blind: // others may have changed it many times since was
 		// The refusal that has shown that the change was applied came from the leader, so this server has it by now. If the look
 		// fails, the version above must do: then a server that lags may yet show what was there before.
@@ -118,7 +120,7 @@ func (c *Cell) write(pass *gate.Pass, was state, next Next) error {
 
 // ops are the operations that write the content. The first one sets the data.
 func (c *Cell) ops(was state, next Next) []any {
-	set := &zk.SetDataRequest{Path: c.Node(), Data: next.Data, Version: was.version}
+	set := &zk.SetDataRequest{Path: c.Node(), Data: next.Data, Version: int32(was.Version)}
 	if next.Blind {
 		set.Version = -1
 	}
@@ -136,7 +138,7 @@ func (c *Cell) ops(was state, next Next) []any {
 
 // unchecked reports whether the servers cannot check the version of this state: after 4294967295 changes it is -1,
 // which they take for any. A change then closes the gate, so that there is one at a time.
-func unchecked(s state) bool { return s.version == -1 }
+func unchecked(s state) bool { return s.Version == -1 }
 
 // confirm asks whether the state is still s. The request is refused by the leader, so a read after
 // the refusal shows at least what the leader knew then.
@@ -148,7 +150,7 @@ func (c *Cell) confirm(ctx context.Context, e *zkconn.Epoch, s state) error {
 		return gate.ErrRefused
 	}
 	var err error
-	if check := (&zk.CheckVersionRequest{Path: c.Node(), Version: s.version}); c.first(s) {
+	if check := (&zk.CheckVersionRequest{Path: c.Node(), Version: int32(s.Version)}); c.first(s) {
 		_, err = node.RepeatTransaction(ctx, e, check)
 	} else { // a later cell may have had this version, too
 		_, _, err = c.At.ApplySince(ctx, e, s.seen, c.writers(), check)

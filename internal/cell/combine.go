@@ -23,6 +23,8 @@ type Call struct {
 	Change func(now Content) (next Content, write bool, err error)
 	// Blind says that Change does not depend on now: it writes the same, whatever there is.
 	Blind bool
+	// Always says that the same content is written, too: each success must have a version of its own.
+	Always bool
 	// Served reports whether the call needs no change after all, when it joins a batch; nil for most types.
 	Served func() bool
 
@@ -179,9 +181,12 @@ func (b *batch) Compute(now Content, current bool) (Next, error) {
 	next := Next{Content: now, Blind: b.calls[0].Blind}
 	for _, k := range b.calls {
 		after, changes, err := k.Change(next.Content)
-		k.sent, k.failed = changes && err == nil, err
+		k.failed = err
+		// The same content need not be written again. But what was changed and changed back must be: the version counts both.
+		k.sent = changes && err == nil && (next.Blind || k.Always || !after.equal(next.Content))
 		if k.sent {
-			next.Content, next.Write = after, true
+			after.Version = unwritten // a later call of this write must not take it for a state that a snapshot has shown
+			next.Content, next.Write, next.Always = after, true, true
 		}
 	}
 	return next, nil

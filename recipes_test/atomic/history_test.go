@@ -76,32 +76,9 @@ func history(t *testing.T, seed uint64, wrap func(*zkatomic.Int64) register) (op
 			sessions[i] = e.SessionAt(t, i%3, zksync.WithTimeout(10*time.Second))
 		}
 		calm := e.InterceptFunc(func(q *zktest.Request) (v zktest.Verdict) {
-			if !proving.Counts(q) {
-				return v
-			}
 			mu.Lock()
 			defer mu.Unlock()
-			switch r.IntN(14) {
-			case 0:
-				v.Fate = zktest.LoseReply
-			case 1:
-				v.Fate = zktest.LoseRequest
-			case 2:
-				v.Fate = zktest.Duplicate
-			case 3, 4:
-				late++
-				v.Queued, v.Delay = true, time.Duration(1+r.IntN(3000))*time.Millisecond
-				for range 1 + r.IntN(4) { // round the members, perhaps until it is back at this one
-					after := time.Duration(r.IntN(2000)) * time.Millisecond
-					time.AfterFunc(after, func() { e.Disconnect(q.Session) })
-				}
-			case 5:
-				if r.IntN(6) == 0 {
-					v.Fate = zktest.LoseReply
-					time.AfterFunc(time.Duration(r.IntN(3))*time.Millisecond, func() { e.Expire(q.Session) })
-				}
-			}
-			return v
+			return weather(e, r, q, &late)
 		})
 		do := func(n register, c call) {
 			began := clock.Add(1)
@@ -150,6 +127,34 @@ func history(t *testing.T, seed uint64, wrap func(*zkatomic.Int64) register) (op
 		do(zkatomic.NewInt64(sessions[0], path), call{do: "add"})
 	})
 	return ops, unknown, late
+}
+
+// weather is what a request of a history meets.
+func weather(e *zktest.Ensemble, r *rand.Rand, q *zktest.Request, late *int) (v zktest.Verdict) {
+	if !proving.Counts(q) {
+		return v
+	}
+	switch r.IntN(14) {
+	case 0:
+		v.Fate = zktest.LoseReply
+	case 1:
+		v.Fate = zktest.LoseRequest
+	case 2:
+		v.Fate = zktest.Duplicate
+	case 3, 4:
+		*late++
+		v.Queued, v.Delay = true, time.Duration(1+r.IntN(3000))*time.Millisecond
+		for range 1 + r.IntN(4) { // round the members, perhaps until it is back at this one
+			after := time.Duration(r.IntN(2000)) * time.Millisecond
+			time.AfterFunc(after, func() { e.Disconnect(q.Session) })
+		}
+	case 5:
+		if r.IntN(6) == 0 {
+			v.Fate = zktest.LoseReply
+			time.AfterFunc(time.Duration(r.IntN(3))*time.Millisecond, func() { e.Expire(q.Session) })
+		}
+	}
+	return v
 }
 
 func TestAcceptance141RandomHistoriesOfANumberAreLinearizable(t *testing.T) {
