@@ -20,7 +20,8 @@ import (
 type Cache[K comparable, V any] struct {
 	m    *Map[K, V]
 	stop context.CancelFunc
-	over chan struct{} // closed when the copy is not kept any more
+	over chan struct{} // closed when the copy is not kept any more; then err says why
+	err  error         // nil after Close
 
 	mu      sync.RWMutex
 	entries map[string]item[K, V] // by the text of the key
@@ -67,7 +68,9 @@ func (m *Map[K, V]) Cached(ctx context.Context) (*Cache[K, V], error) {
 func (c *Cache[K, V]) run(ctx context.Context, loaded chan<- error) {
 	defer close(c.over)
 	begun := false
+	var last error // the last of the loop says why that ends
 	for ev, err := range c.m.t.Follow(ctx, "cache") {
+		last = err
 		var ch Change[K, V]
 		if err == nil && ev.Is {
 			ch, err = c.m.changeOf(ev)
@@ -92,6 +95,9 @@ func (c *Cache[K, V]) run(ctx context.Context, loaded chan<- error) {
 		}
 	}
 	c.interrupted()
+	if ctx.Err() == nil {
+		c.err = last
+	}
 }
 
 // unreadable handles an entry that cannot be decoded, or the end of the loop.
@@ -195,9 +201,10 @@ func (c *Cache[K, V]) Age() time.Duration {
 	return 0
 }
 
-// Changes is [Map.Watch] of the copy. The loop ends with Close, also of the session.
-func (c *Cache[K, V]) Changes() iter.Seq[Change[K, V]] {
-	return func(yield func(Change[K, V]) bool) {
+// Changes is [Map.Watch] of the copy. The loop ends with ctx, or when the copy cannot be kept any more, and that
+// error comes last. After Close it ends without one.
+func (c *Cache[K, V]) Changes(ctx context.Context) iter.Seq2[Change[K, V], error] {
+	return func(yield func(Change[K, V], error) bool) {
 		f := &feed[K, V]{latest: map[string]Change[K, V]{}, come: make(chan struct{}, 1)}
 		c.mu.Lock()
 		for text, it := range c.entries {
@@ -210,20 +217,30 @@ func (c *Cache[K, V]) Changes() iter.Seq[Change[K, V]] {
 			defer c.mu.Unlock()
 			delete(c.feeds, f)
 		}()
-		for {
-			ch, ok := f.take()
-			switch {
-			case ok && !yield(ch):
-				return
-			case ok:
-				continue
-			}
+		if err := c.feed(ctx, f, yield); err != nil {
+			yield(Change[K, V]{}, c.m.at.Named("changes", err))
+		}
+	}
+}
+
+// feed gives the changes to a loop. It returns why the loop ends, or nil if that needs no error.
+func (c *Cache[K, V]) feed(ctx context.Context, f *feed[K, V], yield func(Change[K, V], error) bool) error {
+	for over := false; ; {
+		if ctx.Err() != nil {
+			return errs.OfContext(ctx)
+		}
+		switch ch, ok := f.take(); {
+		case ok && !yield(ch, nil):
+			return nil
+		case ok:
+		case over:
+			return c.err
+		default:
 			select {
 			case <-f.come:
-			case <-c.over:
-				if ch, ok := f.take(); !ok || !yield(ch) {
-					return
-				}
+			case <-ctx.Done():
+			case <-c.over: // nothing is added any more
+				over = true
 			}
 		}
 	}

@@ -96,7 +96,11 @@ func ExampleCache() {
 	fmt.Println(on, known, cache.Len())
 
 	go func() { _ = flags.Store(ctx, "new-search", true) }() // another process
-	for change := range cache.Changes() {
+	for change, err := range cache.Changes(ctx) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
 		if change.Key == "new-search" {
 			fmt.Println(change.Kind == zkmap.Put, change.Value)
 			break

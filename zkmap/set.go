@@ -63,17 +63,5 @@ func (s *Set[K]) Clear(ctx context.Context) error { return s.made().t.Clear(ctx)
 
 // All is a loop over the keys, in no order: see [Map.Range]. An error ends the loop, and comes last.
 func (s *Set[K]) All(ctx context.Context) iter.Seq2[K, error] {
-	return func(yield func(K, error) bool) {
-		err := s.made().t.Each(ctx, "all", false, func(key string, found table.Entry) error {
-			k, err := s.decodeKey(key, found.Node)
-			if err == nil && !yield(k, nil) {
-				err = table.ErrStop
-			}
-			return err
-		})
-		if err != nil {
-			var none K
-			yield(none, err)
-		}
-	}
+	return s.made().all(ctx, "all")
 }

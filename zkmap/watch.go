@@ -4,7 +4,10 @@ import (
 	"context"
 	"iter"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-menagerie/menagerie/internal/table"
+	"github.com/go-menagerie/menagerie/zkatomic"
 )
 
 // Kind says what a [Change] is.
@@ -44,6 +47,44 @@ func (m *Map[K, V]) Watch(ctx context.Context) iter.Seq2[Change[K, V], error] {
 			}
 		}
 	}
+}
+
+// WatchKey is a loop over the present value of a key, and then every later one, through disconnects and new
+// sessions. A snapshot without OK says that the key is not there. If the key changes again before its change was
+// read, only the last state comes; Skipped is how many changes were left out at least.
+//
+// The loop ends with ctx, whose error comes last. After a value that cannot be decoded it goes on.
+func (m *Map[K, V]) WatchKey(ctx context.Context, k K) iter.Seq2[zkatomic.Snapshot[V], error] {
+	return func(yield func(zkatomic.Snapshot[V], error) bool) {
+		var last *zk.Stat
+		begun := false
+		for found, err := range m.made().t.FollowKey(ctx, "watch-key", m.key(k)) {
+			s := zkatomic.Snapshot[V]{OK: found.There, Version: versionOf(found)}
+			if begun {
+				s.Skipped = skipped(last, found.Stat)
+			}
+			if found.There {
+				s.Value, err = m.decode(found)
+				s.OK = err == nil
+			}
+			if begun, last = true, found.Stat; !yield(s, m.at.Named("watch-key", err)) {
+				return
+			}
+		}
+	}
+}
+
+// skipped is how many changes there were at least between two states of a node.
+func skipped(last, now *zk.Stat) int {
+	switch {
+	case now == nil: // it was removed, and perhaps changed before
+		return 0
+	case last == nil:
+		return int(now.Version)
+	case last.Czxid == now.Czxid:
+		return int(now.Version-last.Version) - 1 // also when the version has passed its greatest number
+	}
+	return int(now.Version) + 1 // it was removed and stored again
 }
 
 // changeOf decodes the change of an entry.

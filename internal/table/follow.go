@@ -48,6 +48,23 @@ func (t *Table) changed(ev follow.Event, out *Event) error {
 	if out.Key, out.Is = keyOf(name); !out.Is {
 		return NotAKey(out.Node)
 	}
-	out.There, out.Data = ev.Kind != follow.Deleted, ev.Data
+	out.There, out.Data, out.Stat = ev.Kind != follow.Deleted, ev.Data, ev.Stat
 	return nil
+}
+
+// FollowKey returns a loop over the states of an entry, like [follow.Data]. It makes the table, which says in which bucket the
+// entry is.
+func (t *Table) FollowKey(ctx context.Context, op string, key Key) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		node := ""
+		if err := t.RunAt(ctx, op, ToExist, key, func(p *Place) error { node = p.entry(); return nil }); err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		for n, err := range follow.Data(ctx, t.at, node) {
+			if !yield(Entry{n.Stat != nil, n.Data, t.at.Local(node), n.Stat}, t.at.Named(op, err)) {
+				return
+			}
+		}
+	}
 }

@@ -26,10 +26,10 @@ type Place struct {
 
 // Entry is the state of a key.
 type Entry struct {
-	There   bool
-	Data    []byte
-	Node    string // the path of the node, as the session's user knows it
-	version int32
+	There bool
+	Data  []byte
+	Node  string   // the path of the node, as the session's user knows it
+	Stat  *zk.Stat // of the node; nil if there is none, or if the data were not read
 }
 
 // entry is the path of the node.
@@ -50,7 +50,7 @@ func (p *Place) Get() (Entry, error) {
 	case err != nil:
 		return Entry{}, err
 	}
-	return Entry{true, data, p.t.at.Local(p.entry()), stat.Version}, nil
+	return Entry{true, data, p.t.at.Local(p.entry()), stat}, nil
 }
 
 // begin begins a change. The caller must call p.pass.Leave in the end.
@@ -261,7 +261,7 @@ func (p *Place) change(synced **zkconn.Epoch, sure bool, decide func(Entry) (Dec
 			return err
 		case d.Do == Nothing:
 			continue
-		case found.There && (bucket.version == -1 || found.version == -1) && !p.pass.Closed():
+		case found.There && (bucket.version == -1 || found.Stat.Version == -1) && !p.pass.Closed():
 			p.alone = true
 			return gate.ErrRefused
 		}
@@ -307,11 +307,11 @@ func (p *Place) commit(found Entry, bucket sight, d Decision) error {
 	if d.Do == Put {
 		ops = []any{
 			&zk.CheckVersionRequest{Path: p.bucket, Version: bucket.version},
-			&zk.SetDataRequest{Path: p.entry(), Data: d.Data, Version: found.version},
+			&zk.SetDataRequest{Path: p.entry(), Data: d.Data, Version: found.Stat.Version},
 		}
 	} else {
 		ops = []any{
-			&zk.DeleteRequest{Path: p.entry(), Version: found.version},
+			&zk.DeleteRequest{Path: p.entry(), Version: found.Stat.Version},
 			&zk.SetDataRequest{Path: p.bucket, Version: bucket.version},
 		}
 	}

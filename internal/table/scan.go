@@ -81,7 +81,7 @@ func (t *Table) Each(ctx context.Context, op string, data bool, f func(key strin
 			if !ok {
 				return NotAKey(path)
 			}
-			err := f(key, Entry{There: true, Data: c.Data, Node: path})
+			err := f(key, Entry{true, c.Data, path, c.Stat})
 			stopped = err == ErrStop
 			return err
 		}

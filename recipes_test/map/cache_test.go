@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/testing/proving"
@@ -246,7 +247,8 @@ func TestChangesOfACopyAddUpToIt(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			for ch := range c.Changes() {
+			for ch, err := range c.Changes(ctx) {
+				assert.NoError(t, err)
 				time.Sleep(2 * time.Millisecond)
 				mu.Lock()
 				if ch.Kind == zkmap.Put {
@@ -263,7 +265,7 @@ func TestChangesOfACopyAddUpToIt(t *testing.T) {
 				require.NoError(t, ms[0].Delete(ctx, fmt.Sprint((i+2)%9)))
 			}
 		}
-		for range c.Changes() {
+		for range c.Changes(ctx) {
 			break // a loop that is left is not told any more
 		}
 		converges(v, c, ms[0])
@@ -287,7 +289,10 @@ func TestACopyLeavesOutWhatItCannotDecode(t *testing.T) {
 		c := cached(v, m)
 		var told, changes []string
 		go func() {
-			for ch := range c.Changes() {
+			for ch, err := range c.Changes(ctx) {
+				if err != nil {
+					return
+				}
 				changes = append(changes, fmt.Sprintf("%v %q", ch.Kind, ch.Key))
 			}
 		}()
@@ -333,13 +338,15 @@ func TestACopyEndsWithItsSessionAndLeavesNothing(t *testing.T) {
 		c, err := m.Cached(t.Context())
 		require.NoError(t, err)
 		ended := make(chan struct{})
+		var why error
 		go func() {
 			defer close(ended)
-			for range c.Changes() {
+			for _, why = range c.Changes(context.Background()) {
 			}
 		}()
 		require.NoError(t, s.Close())
 		<-ended
+		require.ErrorIs(t, why, zksync.ErrClosed)
 		got, ok := c.Load("k")
 		require.True(t, ok)
 		require.Equal(t, 1, got)

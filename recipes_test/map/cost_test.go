@@ -107,6 +107,8 @@ func TestWhatGoingThroughAMapCosts(t *testing.T) {
 			require.NoError(t, m.Range(ctx, func(string, int) bool { told++; return true }))
 		}, "and each key")
 		require.Equal(t, n, told)
+		v.Costs(2+len(buckets)+n, func() { require.Len(t, entries(v, m), n) }, "the same")
+		v.Costs(2+len(buckets), func() { require.Len(t, keysOf(v, m), n) }, "the names are the keys")
 		v.Costs(2+2*len(buckets), func() { require.NoError(t, m.Clear(ctx)) }, "each bucket is listed, and emptied")
 	})
 }

@@ -54,6 +54,30 @@ var loops = map[string]func(ctx context.Context, s *zksync.Session, body func())
 			break
 		}
 	},
+	"Int64.Watch": func(ctx context.Context, s *zksync.Session, body func()) {
+		for range zkatomic.NewInt64(s, "/number").Watch(ctx) {
+			body()
+			break
+		}
+	},
+	"Map.WatchKey": func(ctx context.Context, s *zksync.Session, body func()) {
+		for range aMap(ctx, s).WatchKey(ctx, "k") {
+			body()
+			break
+		}
+	},
+	"Map.Entries": func(ctx context.Context, s *zksync.Session, body func()) {
+		for range aMap(ctx, s).Entries(ctx) {
+			body()
+			break
+		}
+	},
+	"Map.Keys": func(ctx context.Context, s *zksync.Session, body func()) {
+		for range aMap(ctx, s).Keys(ctx) {
+			body()
+			break
+		}
+	},
 	"Map.Watch": func(ctx context.Context, s *zksync.Session, body func()) {
 		for range aMap(ctx, s).Watch(ctx) {
 			body()
@@ -69,7 +93,7 @@ var loops = map[string]func(ctx context.Context, s *zksync.Session, body func())
 			panic(err)
 		}
 		defer c.Close()
-		for range c.Changes() {
+		for range c.Changes(ctx) {
 			body()
 			break
 		}
