@@ -154,21 +154,25 @@ type Key struct {
 	Err  error
 }
 
+// err is the error of a key that cannot be encoded, or whose node would have too long a name.
+func (k Key) err() error {
+	if n := len(nameOf(k.Text)); n > maxName && k.Err == nil {
+		return errs.Misuse("the key takes %d bytes in the name of its node, and at most %d are allowed", n, maxName)
+	}
+	return k.Err
+}
+
 // RunAt runs f for the entry of a key, in the present session, and again in the next one if that ends. It does not run f if
 // there is no table: then no key is there. The error is for the caller of op.
 func (t *Table) RunAt(ctx context.Context, op string, need Need, key Key, f func(p *Place) error) error {
-	name := nameOf(key.Text)
-	if len(name) > maxName && key.Err == nil {
-		key.Err = errs.Misuse("the key takes %d bytes in the name of its node, and at most %d are allowed", len(name), maxName)
-	}
-	if key.Err != nil && t.at.Misuse() == nil {
-		return t.at.Named(op, key.Err)
+	if err := key.err(); err != nil && t.at.Misuse() == nil {
+		return t.at.Named(op, err)
 	}
 	return t.run(ctx, op, need, func(ctx context.Context, e *zkconn.Epoch, there bool) error {
 		if !there {
 			return nil
 		}
-		return f(&Place{t: t, ctx: ctx, e: e, bucket: t.bucket(key.Text), name: name})
+		return f(&Place{t: t, ctx: ctx, e: e, bucket: t.bucket(key.Text), name: nameOf(key.Text)})
 	})
 }
 

@@ -118,6 +118,31 @@ func expiredIn(body []byte) bool {
 	return errors.Is(err, zk.ErrSessionExpired)
 }
 
+// contents reads the answer to a request for the data of several nodes. Of one that is not there the Stat is nil. err is the
+// first other refusal.
+func contents(r *jute.Decoder) (all []Content, err error) {
+	for r.Err() == nil {
+		kind, done := r.Int32(), r.Bool()
+		r.Int32()
+		if done {
+			break
+		}
+		var c Content
+		switch kind {
+		case opGetData:
+			c, _ = decodeContent(r)
+		case opError:
+			if code := r.Int32(); code != codeNoNode && err == nil {
+				err = classify(codeError(code))
+			}
+		default:
+			r.Fail(fmt.Errorf("unknown result type %d of several reads", kind))
+		}
+		all = append(all, c)
+	}
+	return all, err
+}
+
 func stat(r *jute.Decoder) *zk.Stat {
 	st := zk.Stat(r.Stat())
 	return &st
@@ -170,6 +195,8 @@ func checkReply(op int32, body []byte) error {
 		}
 	case opMulti:
 		results(r)
+	case opMultiRead:
+		contents(r)
 	}
 	if r.Err() != nil {
 		return fmt.Errorf("malformed reply to operation %d: %w", op, r.Err())

@@ -19,7 +19,8 @@ var opNames = map[int32]string{
 	opCreate: "create", opCreate2: "create", opCreateContainer: "create", opCreateTTL: "create",
 	opDelete: "delete", opExists: "exists", opGetData: "get_data", opSetData: "set_data", opGetACL: "get_acl", opSetACL: "set_acl",
 	opGetChildren: "get_children", opGetChildren2: "get_children", opSync: "sync", opPing: "ping", opCheck: "check", opMulti: "multi",
-	opReconfig: "reconfig", opRemoveWatches: "remove_watches", opSetWatches: "set_watches", opAddWatch: "add_watch",
+	opMultiRead: "multi_read",
+	opReconfig:  "reconfig", opRemoveWatches: "remove_watches", opSetWatches: "set_watches", opAddWatch: "add_watch",
 	opAuth: "auth", opClose: "close_session",
 }
 

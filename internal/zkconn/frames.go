@@ -28,6 +28,7 @@ const (
 	opRemoveWatches   = 18
 	opCreateContainer = 19
 	opCreateTTL       = 21
+	opMultiRead       = 22
 	opClose           = -11
 	opAuth            = 100
 	opSetWatches      = 101

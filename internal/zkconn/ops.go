@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -119,6 +120,69 @@ func (e *Epoch) GetEach(ctx context.Context, paths []string, f func(i int, c Con
 		}
 	}
 	return nil
+}
+
+// ReadMany is the request for the data of several nodes. Of one that is not there the Stat is nil.
+func ReadMany(paths []string) Request[[]Content] {
+	var body []byte
+	for _, p := range paths {
+		body = append(appendOpHeader(body, opGetData, 0), readRequest(p, false)...)
+	}
+	return Request[[]Content]{
+		op: opMultiRead, about: paths[0], body: appendOpHeader(body, -1, 1),
+		decode: func(r *jute.Decoder) ([]Content, error) {
+			all, err := contents(r)
+			if err == nil && len(all) != len(paths) {
+				err = &unknownError{fmt.Errorf("%d results for %d reads", len(all), len(paths))}
+			}
+			return all, err
+		},
+	}
+}
+
+// What one request of GetMany reads, at most. An answer may be as long as the data of all its nodes, and the server keeps it in memory.
+// So the first one asks for no more than [Epoch.GetEach] does at one time, and the others for as many as were a megabyte if
+// each were as long as the longest so far.
+const (
+	manyAtFirst   = window
+	mostMany      = 2000
+	mostManyPaths = 256 << 10
+	mostManyData  = 1 << 20
+)
+
+// GetMany is GetEach with as few requests as that allows. Servers before 3.6 have no such request.
+func (e *Epoch) GetMany(ctx context.Context, paths []string, f func(i int, c Content) error) error {
+	for begin, longest := 0, 0; begin < len(paths); {
+		most := manyAtFirst
+		if begin > 0 {
+			most = min(mostMany, max(manyAtFirst, mostManyData/(jute.StatSize+longest)))
+		}
+		end, size := begin, 0
+		for end < len(paths) && end < begin+most && (end == begin || size+len(paths[end]) <= mostManyPaths) {
+			size += len(paths[end])
+			end++
+		}
+		give := func(i int, c Content) error { longest = max(longest, len(c.Data)); return f(begin+i, c) }
+		if err := e.getTogether(ctx, paths[begin:end], give); err != nil {
+			return err
+		}
+		begin = end
+	}
+	return nil
+}
+
+// getTogether is GetMany with one request, if the servers know it, and this client takes the answer.
+func (e *Epoch) getTogether(ctx context.Context, paths []string, f func(i int, c Content) error) error {
+	all, err := retry(ctx, e, ReadMany(paths))
+	if Unimplemented(err) || errors.Is(err, ErrTooLong) {
+		return e.GetEach(ctx, paths, f)
+	}
+	for i, c := range all {
+		if err == nil && c.Stat != nil {
+			err = f(i, c)
+		}
+	}
+	return err
 }
 
 // Sync waits until the server has caught up with what the leader had committed.

@@ -49,7 +49,7 @@ func (w *wire) next() error {
 		switch {
 		case n <= maxListing && (lists || op == opGetData && !own):
 			limit = maxListing
-		case own && (lists || op == opGetData):
+		case own && (lists || op == opGetData || op == opMultiRead):
 			return w.skip(n)
 		}
 	}

@@ -22,6 +22,9 @@ func bodies() map[int32][][]byte {
 	refused := jute.AppendInt32(appendOpHeader(nil, opError, 0), 0)
 	refused = jute.AppendInt32(appendOpHeader(refused, opError, 0), -101)
 	refused = appendOpHeader(refused, -1, 1)
+	several := append(jute.AppendText(appendOpHeader(nil, opGetData, 0), []byte("data")), stat...)
+	several = jute.AppendInt32(appendOpHeader(several, opError, 0), -101)
+	several = appendOpHeader(several, -1, 1)
 	names := jute.AppendText(jute.AppendText(jute.AppendInt32(nil, 2), "a"), "bc")
 	acl := appendACL(nil, nil)
 	return map[int32][][]byte{
@@ -33,6 +36,7 @@ func bodies() map[int32][][]byte {
 		opGetChildren:  {names, jute.AppendInt32(nil, 0)},
 		opGetChildren2: {append(names, stat...)},
 		opMulti:        {multi, refused},
+		opMultiRead:    {several, appendOpHeader(nil, -1, 1)},
 		opDelete:       {nil}, opSetWatches: {nil},
 	}
 }

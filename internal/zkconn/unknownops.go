@@ -2,7 +2,7 @@ package zkconn
 
 import "sync"
 
-// Not all servers know addWatch (3.6), removeWatches and createContainer (3.5); each of the three has a substitute. A server
+// Not all servers know addWatch and multiRead (3.6), removeWatches and createContainer (3.5); each of the four has a substitute. A server
 // that does not know an operation answers so and closes the connection, with everything else that is on it; some only close
 // it. So an operation is refused once in the life of a client, and not sent any more.
 
@@ -33,7 +33,9 @@ func (u *unknownOps) answered(op, code int32) { u.note(op, true, code == codeUni
 func (u *unknownOps) cut(op int32) { u.note(op, false, false) }
 
 func (u *unknownOps) note(op int32, answered, refused bool) {
-	if op != opAddWatch && op != opRemoveWatches && op != opCreateContainer {
+	switch op {
+	case opAddWatch, opMultiRead, opRemoveWatches, opCreateContainer:
+	default:
 		return
 	}
 	u.mu.Lock()

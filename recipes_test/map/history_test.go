@@ -2,6 +2,7 @@ package zkmap_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -26,6 +27,7 @@ import (
 type mapping interface {
 	Load(ctx context.Context, k string) (int, bool, error)
 	Store(ctx context.Context, k string, v int) error
+	StoreMany(ctx context.Context, values map[string]int) error
 	LoadOrStore(ctx context.Context, k string, v int) (int, bool, error)
 	LoadAndDelete(ctx context.Context, k string) (int, bool, error)
 	Delete(ctx context.Context, k string) error
@@ -131,6 +133,10 @@ func (h *history) judge(q *zktest.Request) (v zktest.Verdict) {
 // call draws a call and makes it. Each call writes a value of its own.
 func (h *history) call(s *zksync.Session, m mapping, rnd *rand.Rand, value int) {
 	keys := h.keys()
+	if rnd.IntN(8) == 0 {
+		h.storeMany(m, keys, value)
+		return
+	}
 	c := call{do: action(rnd.IntN(len(actionNames))), key: keys[rnd.IntN(len(keys))], new: value}
 	if c.do == comparesAndSwaps || c.do == comparesAndDeletes {
 		c.old = h.lastOf(c.key, rnd)
@@ -138,6 +144,32 @@ func (h *history) call(s *zksync.Session, m mapping, rnd *rand.Rand, value int) 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
 	h.do(s, m, c, ctx)
+}
+
+// storeMany stores all keys. That is a Store of each.
+func (h *history) storeMany(m mapping, keys []string, value int) {
+	all := map[string]int{}
+	for i, key := range keys {
+		all[key] = value + i*historySessions*historyCalls
+	}
+	began := h.clock.Add(1)
+	err := m.StoreMany(context.Background(), all)
+	ended := h.clock.Add(1)
+	told := &zkmap.StoreManyError[string]{}
+	if err == nil {
+		told.Stored = keys
+	} else if !errors.As(err, &told) {
+		assert.NoError(h.t, err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, key := range told.Stored {
+		h.ops = append(h.ops, porcupine.Operation{Input: call{do: stores, key: key, new: all[key]}, Call: began, Return: ended})
+	}
+	for _, key := range told.Unknown {
+		h.unknown++
+		h.ops = append(h.ops, porcupine.Operation{Input: call{do: stores, key: key, new: all[key], unknown: true}, Call: began, Return: never})
+	}
 }
 
 // lastOf is a value that somebody has found or written.
