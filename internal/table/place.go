@@ -3,6 +3,7 @@ package table
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -22,6 +23,7 @@ type Place struct {
 	pass         *gate.Pass     // of a call that changes something
 	at           writers.Moment // of the last change
 	alone        bool           // the next attempt must not be made as long as other processes may make changes
+	flags        int32          // of the node, when it is created
 }
 
 // Entry is the state of a key.
@@ -148,7 +150,7 @@ const atBucket, atEntry, atGate = 0, 1, 2
 // its bucket, and makes the bucket and its gate.
 func (p *Place) create(data []byte, first bool) (made bool, err error) {
 	t, acl := p.t, p.t.at.ACL()
-	entry := &zk.CreateRequest{Path: p.entry(), Data: data, Acl: acl}
+	entry := &zk.CreateRequest{Path: p.entry(), Data: data, Acl: acl, Flags: p.flags}
 	for pace, gateKnown := (node.Pace{Free: 3}), p.pass.Closed(); ; {
 		switch bucket := (&zk.CreateRequest{Path: p.bucket, Acl: acl}); {
 		case !first:
@@ -187,6 +189,7 @@ func (p *Place) remove(entries ...string) error {
 	res, err := p.do(append(ops, &zk.SetDataRequest{Path: p.bucket, Version: -1})...)
 	if err == nil {
 		p.removed(res)
+		p.t.kept.drop(entries)
 	}
 	return err
 }
@@ -226,6 +229,7 @@ const (
 	Nothing Action = iota
 	Put
 	Drop
+	Keep // put it in a node of this session
 )
 
 // Change changes the entry depending on what it is. decide is given the entry, and may be called again. If it
@@ -261,7 +265,7 @@ func (p *Place) change(synced **zkconn.Epoch, sure bool, decide func(Entry) (Dec
 			return err
 		case d.Do == Nothing:
 			continue
-		case found.There && (bucket.version == -1 || found.Stat.Version == -1) && !p.pass.Closed():
+		case found.There && (bucket.version == -1 || found.Stat.Version == -1 || p.passing(found)) && !p.pass.Closed():
 			p.alone = true
 			return gate.ErrRefused
 		}
@@ -303,21 +307,24 @@ func (p *Place) commit(found Entry, bucket sight, d Decision) error {
 		}
 		return err
 	}
-	var ops []any
-	if d.Do == Put {
-		ops = []any{
+	ops, removes := []any{
+		&zk.DeleteRequest{Path: p.entry(), Version: found.Stat.Version},
+		&zk.SetDataRequest{Path: p.bucket, Version: bucket.version},
+	}, true
+	switch {
+	case d.Do == Put || d.Do == Keep && found.Stat.EphemeralOwner == p.e.ID():
+		removes, ops = false, []any{
 			&zk.CheckVersionRequest{Path: p.bucket, Version: bucket.version},
 			&zk.SetDataRequest{Path: p.entry(), Data: d.Data, Version: found.Stat.Version},
 		}
-	} else {
-		ops = []any{
-			&zk.DeleteRequest{Path: p.entry(), Version: found.Stat.Version},
-			&zk.SetDataRequest{Path: p.bucket, Version: bucket.version},
-		}
+	case d.Do == Keep:
+		ops = slices.Insert(ops, 1, any(&zk.CreateRequest{Path: p.entry(), Data: d.Data, Acl: p.t.at.ACL(), Flags: p.flags}))
+	default:
+		p.t.kept.drop([]string{p.entry()})
 	}
 	res, err := p.doSince(bucket.at, ops)
 	switch {
-	case err == nil && d.Do == Drop:
+	case err == nil && removes:
 		p.removed(res)
 	case missing(err), errors.Is(err, zk.ErrBadVersion):
 		p.t.forget(p.e, p.bucket)

@@ -16,6 +16,10 @@
 // If the table is destroyed, the versions of the next one begin again. So a change of an entry that was read is made by a writer that was
 // there before the version of the bucket was seen, and that goes with the table: see [writers.Writers.ApplySince].
 //
+// The end of a session removes its ephemeral entries, and writes to no bucket. While the session of the change is the owner, that does
+// not matter: its end is the end of the change, too. Of an entry of another session the gate is closed before the reads. Then
+// no entry of the bucket is created between the read and the transaction, so the entry is the one that was read, or gone.
+//
 // The version of a bucket is kept from one call to the next. So without removals a change costs a read and a
 // transaction. After a removal by another session, the first change in the bucket is refused, and reads both again.
 // After 4294967295 changes a version is -1, which the servers take for any. Then the gate is closed before the reads.
@@ -58,6 +62,7 @@ type Table struct {
 	// Every bucket has a gate, so many changes of one key do not delay those of keys in other buckets. All gates have one queue.
 	turns *queue.Queue
 	gates map[string]*gate.Gate // by bucket
+	kept  kept
 	// The versions of buckets that were seen in the session e. Those of an earlier session prove nothing in this one, whose
 	// server may lag behind.
 	e        *zkconn.Epoch

@@ -34,6 +34,16 @@ func (c *Client) closeStale(dead Credentials) {
 	c.wake()
 }
 
+// Past are the sessions of the past that the servers may still have.
+func (c *Client) Past() (ids []int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.stale {
+		ids = append(ids, s.ID)
+	}
+	return ids
+}
+
 // nextStale is the session to be ended next. If there is none, it returns nil, and endStale ends.
 func (c *Client) nextStale() *staleSession {
 	c.mu.Lock()
