@@ -29,6 +29,7 @@ func (a *assignment) update(change func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	change()
+	a.parts.Settle()
 	ready := a.known && a.here != nil && a.parts.Has(a.m.id) && a.over == nil
 	var share []string
 	for i, it := range a.items {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"hash/fnv"
+	"maps"
 	"slices"
 )
 
@@ -71,39 +72,43 @@ func (l List) digest() string {
 // Part is a worker's part in the division, which the data of its node name: see Worker.
 type Part struct {
 	List   List
+	Even   bool           // it divides evenly; workers of earlier versions do not
 	Failed map[uint64]int // the newest attempt of each item that has failed there
 }
 
-// Division says which worker each item belongs to, among those that have it in their list: to a worker where it has not failed, or else
-// to the one where it failed first; of several, to the one with the greatest score of the two (Thaler, Ravishankar: Using name-based
-// mappings to increase hit rates, 1998). So when a worker leaves, only its items move, and when one comes, items move to it only.
+// Division says which worker each item belongs to, among those that have it in their list. A worker and an item have a score (Thaler,
+// Ravishankar: Using name-based mappings to increase hit rates, 1998). The pairs are taken by their scores, the greatest first: an
+// item belongs to the first worker that has fewer than ceil(items/workers) then. So the division depends on the workers and the
+// items only. If all have room for it, that is rendezvous hashing: when a worker comes or goes, no item moves between two others.
+// The bound moves some more.
+//
+// An item that has failed belongs to a worker where it has not failed, or else to the one where it failed first. That moves no other
+// item: the item keeps its place in the count of the worker that it left.
+//
+// If a worker does not divide evenly, none has a bound: so workers of all versions agree.
 type Division struct {
 	items    []uint64
 	index    map[uint64]int
 	attempts []int // how often each item has failed
 	workers  map[string]worker
-	owners   []owner // of each item
+	counted  map[string]worker // workers, as of the newest Settle; those that are still there have their newest parts
+	owners   []string          // of each item, "" for none; nil if that is to be found out
 }
 
 // worker is a worker that takes part.
 type worker struct {
+	id   string
 	hash uint64
 	Part
 }
 
-// owner is the worker of an item, if there is one.
-type owner struct {
-	id     string
-	failed int
-	score  uint64
-	is     bool
-}
+func (w worker) score(item uint64) uint64 { return mix(item ^ w.hash) }
 
 // NewDivision divides these items. At first it has no workers.
 func NewDivision(items []string) *Division {
 	d := &Division{
 		items: make([]uint64, len(items)), index: make(map[uint64]int, len(items)),
-		attempts: make([]int, len(items)), workers: map[string]worker{}, owners: make([]owner, len(items)),
+		attempts: make([]int, len(items)), workers: map[string]worker{}, counted: map[string]worker{},
 	}
 	for i, item := range items {
 		d.items[i] = Hash(item)
@@ -112,13 +117,12 @@ func NewDivision(items []string) *Division {
 	return d
 }
 
-// Add adds a worker, or replaces its part.
+// Add adds a worker, or replaces its part. A new worker counts after Settle.
 func (d *Division) Add(id string, p Part) {
-	d.Remove(id)
-	w := worker{Hash(id), p}
+	w := worker{id, Hash(id), p}
 	d.workers[id] = w
-	for i := range d.items {
-		d.offer(i, id, w)
+	if _, counts := d.counted[id]; counts {
+		d.counted[id], d.owners = w, nil
 	}
 	for item, attempt := range p.Failed {
 		if i, listed := d.index[item]; listed {
@@ -127,41 +131,60 @@ func (d *Division) Add(id string, p Part) {
 	}
 }
 
-// offer gives an item to a worker, unless its owner comes before that worker.
-func (d *Division) offer(i int, id string, w worker) {
-	if !w.List.has(d.items[i]) {
-		return
-	}
-	next, o := owner{id, w.Failed[d.items[i]], mix(d.items[i] ^ w.hash), true}, d.owners[i]
-	if !o.is || cmp.Or(cmp.Compare(o.failed, next.failed), cmp.Compare(next.score, o.score), cmp.Compare(o.id, id)) > 0 {
-		d.owners[i] = next
+// Remove removes a worker. It counts until Settle.
+func (d *Division) Remove(id string) { delete(d.workers, id) }
+
+// Settle divides the items among the present workers.
+func (d *Division) Settle() {
+	if !d.Settled() {
+		d.counted, d.owners = maps.Clone(d.workers), nil
 	}
 }
 
-// Remove removes a worker.
-func (d *Division) Remove(id string) {
-	delete(d.workers, id)
-	for i, o := range d.owners {
-		if !o.is || o.id != id {
-			continue
-		}
-		d.owners[i] = owner{}
-		for other, w := range d.workers {
-			d.offer(i, other, w)
-		}
-	}
+// Settled reports whether the items are divided among the present workers.
+func (d *Division) Settled() bool {
+	return maps.EqualFunc(d.workers, d.counted, func(worker, worker) bool { return true })
 }
 
 // Attempts is how often the item at this index has failed, as far as is known.
 func (d *Division) Attempts(item int) int { return d.attempts[item] }
 
-// Has reports whether a worker takes part.
+// Has reports whether a worker counts.
 func (d *Division) Has(id string) bool {
-	_, has := d.workers[id]
+	_, has := d.counted[id]
 	return has
 }
 
 // Owns reports whether the item at this index belongs to a worker.
 func (d *Division) Owns(id string, item int) bool {
-	return d.owners[item].is && d.owners[item].id == id
+	if d.owners == nil {
+		d.divide()
+	}
+	return d.owners[item] == id
+}
+
+// divide finds out who owns the items.
+func (d *Division) divide() {
+	ws := slices.SortedFunc(maps.Values(d.counted), func(a, b worker) int { return cmp.Compare(a.id, b.id) })
+	of := match(ws)
+	d.owners = make([]string, len(d.items))
+	for i, item := range d.items {
+		if k, owned := of[item]; owned {
+			d.owners[i] = oldestFailure(ws, item, k).id
+		}
+	}
+}
+
+// oldestFailure is the worker of an item, which is that at index k unless it has failed there.
+func oldestFailure(ws []worker, item uint64, k int) worker {
+	best := ws[k]
+	if best.Failed[item] == 0 {
+		return best
+	}
+	for _, w := range ws {
+		if w.List.has(item) && cmp.Or(cmp.Compare(w.Failed[item], best.Failed[item]), cmp.Compare(best.score(item), w.score(item))) < 0 {
+			best = w
+		}
+	}
+	return best
 }

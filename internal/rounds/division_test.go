@@ -1,7 +1,10 @@
 package rounds
 
 import (
+	"cmp"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,11 +17,29 @@ func someItems(n int) (all []string) {
 	return all
 }
 
-func (d *Division) ownerIDs() (all []string) {
-	for _, o := range d.owners {
-		all = append(all, o.id)
+func (d *Division) ownerIDs() []string {
+	d.Owns("", 0)
+	return slices.Clone(d.owners)
+}
+
+// add adds a worker that divides evenly.
+func (d *Division) add(id string, l List) {
+	d.Add(id, Part{List: l, Even: true})
+	d.Settle()
+}
+
+func (d *Division) remove(id string) {
+	d.Remove(id)
+	d.Settle()
+}
+
+// loads are the numbers of items of the workers.
+func loads(owners []string) map[string]int {
+	n := map[string]int{}
+	for _, o := range owners {
+		n[o]++
 	}
-	return all
+	return n
 }
 
 // Programs of all versions must divide alike.
@@ -28,37 +49,183 @@ func TestTheHashesAreThoseOfTheLayout(t *testing.T) {
 	require.NotEqual(t, Hash("a"), Hash("b"))
 }
 
-func TestOnlyTheItemsOfAMemberThatLeavesMove(t *testing.T) {
+// With a worker of an earlier version there is no bound, and no item moves between two that stay.
+func TestOnlyTheItemsOfAMemberThatLeavesMoveWithoutABound(t *testing.T) {
 	items := someItems(1000)
-	d, l := NewDivision(items), Part{List: ListOf(items)}
-	for w := range 10 {
+	d, l := NewDivision(items), ListOf(items)
+	d.Add("old", Part{List: l})
+	d.Settle()
+	for w := range 9 {
 		before := d.ownerIDs()
-		d.Add(fmt.Sprint("w", w), l)
+		d.add(fmt.Sprint("w", w), l)
 		for i, o := range d.ownerIDs() {
 			require.True(t, o == before[i] || o == fmt.Sprint("w", w), "an item moves between two members that stay")
 		}
 	}
 	all := d.ownerIDs()
-	counts := map[string]int{}
-	for _, o := range all {
-		counts[o]++
-	}
-	for w, n := range counts {
+	for w, n := range loads(all) {
 		require.InDelta(t, 100, n, 40, w)
 	}
-	d.Remove("w3")
+	d.remove("w3")
 	for i, o := range d.ownerIDs() {
 		require.Equal(t, all[i] == "w3", o != all[i])
 	}
-	d.Add("w3", l)
+	d.add("w3", l)
 	require.Equal(t, all, d.ownerIDs())
+	d.remove("old")
+	for w, n := range loads(d.ownerIDs()) {
+		require.LessOrEqual(t, n, 112, w)
+	}
+}
+
+// pairwise is the division as its definition says: the pairs of items and workers by their scores.
+func pairwise(items, ids []string) []string {
+	type pair struct {
+		item, worker int
+		score        uint64
+	}
+	var all []pair
+	for i, item := range items {
+		for w, id := range ids {
+			all = append(all, pair{i, w, mix(Hash(item) ^ Hash(id))})
+		}
+	}
+	slices.SortFunc(all, func(a, b pair) int { return cmp.Compare(b.score, a.score) })
+	owners, load := make([]string, len(items)), make([]int, len(ids))
+	for _, p := range all {
+		if owners[p.item] == "" && load[p.worker] < (len(items)+len(ids)-1)/len(ids) {
+			owners[p.item] = ids[p.worker]
+			load[p.worker]++
+		}
+	}
+	return owners
+}
+
+// least is how many items must move: those of workers that have left, and what a worker has over the bound.
+func least(before []string, ids []string) (n int) {
+	bound := (len(before) + len(ids) - 1) / len(ids)
+	for id, load := range loads(before) {
+		if !slices.Contains(ids, id) {
+			n += load
+		} else {
+			n += max(0, load-bound)
+		}
+	}
+	return n
+}
+
+// At each change of a random history the division is the same as one of these workers that is made anew, nobody has more than the
+// bound, and few more items move than must.
+func TestTheDivisionIsEvenAndMovesLittleThroughRandomHistories(t *testing.T) {
+	total, must := 0, 0
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		items := someItems(1 + rng.IntN(200))
+		d, l := NewDivision(items), ListOf(items)
+		ids := []string{"w0"}
+		d.add("w0", l)
+		for n := 1; n < 40; n++ {
+			before := d.ownerIDs()
+			if k := rng.IntN(len(ids)); len(ids) > 1 && (len(ids) == 12 || rng.IntN(2) == 0) {
+				d.remove(ids[k])
+				ids = slices.Delete(ids, k, k+1)
+			} else {
+				ids = append(ids, fmt.Sprint("w", n))
+				d.add(ids[len(ids)-1], l)
+			}
+			after := d.ownerIDs()
+			require.Equal(t, pairwise(items, ids), after)
+			bound := (len(items) + len(ids) - 1) / len(ids)
+			for id, load := range loads(after) {
+				require.LessOrEqual(t, load, bound, id)
+			}
+			moved := 0
+			for i := range after {
+				if after[i] != before[i] {
+					moved++
+				}
+			}
+			low := least(before, ids)
+			require.LessOrEqual(t, moved, low+bound+len(ids), "of %d items among %d, at least %d", len(items), len(ids), low)
+			total, must = total+moved, must+low
+		}
+	}
+	t.Logf("%d moves, of which %d were necessary", total, must)
+	require.Less(t, total, 2*must)
+}
+
+// Members may have different lists. The order of events does not matter.
+func TestTheDivisionOfDifferentListsDependsOnTheWorkersOnly(t *testing.T) {
+	for seed := range uint64(50) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		items := someItems(60)
+		parts := map[string]Part{}
+		for w := range 2 + rng.IntN(5) {
+			var some []string
+			for _, item := range items {
+				if rng.IntN(3) > 0 {
+					some = append(some, item)
+				}
+			}
+			parts[fmt.Sprint("w", w)] = Part{List: ListOf(some), Even: true}
+		}
+		owner := map[uint64]string{}
+		for range parts { // each worker sees its own items, and the workers in some order
+			d := NewDivision(items)
+			d.Add("gone", Part{List: ListOf(items)})
+			d.Settle()
+			for other, p := range parts {
+				d.Add(other, p)
+			}
+			d.remove("gone")
+			for i, item := range items {
+				for other, p := range parts {
+					require.True(t, !d.Owns(other, i) || p.List.has(Hash(item)))
+				}
+				if d.owners[i] != "" {
+					if o, known := owner[Hash(item)]; known {
+						require.Equal(t, o, d.owners[i])
+					}
+					owner[Hash(item)] = d.owners[i]
+				}
+			}
+		}
+		for _, item := range items {
+			listed := false
+			for _, p := range parts {
+				listed = listed || p.List.has(Hash(item))
+			}
+			require.Equal(t, listed, owner[Hash(item)] != "", "an item of a list has a worker")
+		}
+	}
+}
+
+// Until it is settled, what a dead worker had belongs to no other, and a failure still moves its item.
+func TestADivisionStaysUntilItIsSettled(t *testing.T) {
+	items := someItems(12)
+	d, l := NewDivision(items), ListOf(items)
+	for _, id := range []string{"a", "b", "c"} {
+		d.add(id, l)
+	}
+	before := d.ownerIDs()
+	d.Remove("c")
+	d.Add("d", Part{List: l, Even: true})
+	require.False(t, d.Settled())
+	require.False(t, d.Has("d"))
+	require.Equal(t, before, d.ownerIDs())
+	k := slices.Index(before, "a")
+	d.Add("a", Part{List: l, Even: true, Failed: map[uint64]int{Hash(items[k]): 1}})
+	require.NotEqual(t, "a", d.ownerIDs()[k])
+	d.Remove("d")
+	d.Add("c", Part{List: l, Even: true})
+	require.True(t, d.Settled())
 }
 
 func TestAnItemBelongsToAMemberThatHasItInItsList(t *testing.T) {
 	items := someItems(100)
 	d := NewDivision(items)
-	d.Add("a", Part{List: ListOf(items[:50])})
-	d.Add("b", Part{List: decodeList(ListOf(items[25:75]).encode())})
+	d.add("a", ListOf(items[:50]))
+	d.add("b", decodeList(ListOf(items[25:75]).encode()))
 	for i, o := range d.ownerIDs() {
 		switch {
 		case i < 25:
@@ -77,7 +244,7 @@ func TestAnItemBelongsToTheMemberWhoseFailureIsTheOldest(t *testing.T) {
 	d, w := NewDivision(items), NewWorker(Nodes{}, "a", items)
 	all := []string{"a", "b", "c"}
 	for _, id := range all {
-		d.Add(id, Part{List: w.List})
+		d.add(id, w.List)
 	}
 	before, failed := d.ownerIDs(), map[string]map[uint64]int{"a": {}, "b": {}, "c": {}}
 	owner := before[7]
@@ -85,8 +252,9 @@ func TestAnItemBelongsToTheMemberWhoseFailureIsTheOldest(t *testing.T) {
 		failed[owner][Hash(items[7])] = attempt
 		digest, told := parse(string(w.Data(failed[owner])))
 		require.Equal(t, w.digest, digest)
-		require.Equal(t, failed[owner], told)
-		d.Add(owner, Part{List: w.List, Failed: told})
+		require.Equal(t, Part{Even: true, Failed: failed[owner]}, told)
+		told.List = w.List
+		d.Add(owner, told)
 		require.Equal(t, attempt, d.Attempts(7))
 		for i, o := range d.ownerIDs() {
 			require.True(t, i == 7 || o == before[i])
@@ -99,7 +267,7 @@ func TestAnItemBelongsToTheMemberWhoseFailureIsTheOldest(t *testing.T) {
 		owner = next
 	}
 	for _, id := range all[1:] {
-		d.Remove(id)
+		d.remove(id)
 	}
 	require.Equal(t, "a", d.ownerIDs()[7])
 	require.Equal(t, 8, d.Attempts(7))
@@ -111,9 +279,9 @@ func TestWhatAWorkerTellsHasABound(t *testing.T) {
 		failed[i<<32] = 1 << 20
 	}
 	_, all := parse(string(w.Data(failed)))
-	require.Len(t, all, maxFailed)
+	require.Len(t, all.Failed, maxFailed)
 	for _, malformed := range []string{"", "/", "d/x.1", "d/1", "d/1.x", "d//.", "d/1.99999999999999999999"} {
 		_, all := parse(malformed)
-		require.Empty(t, all)
+		require.Empty(t, all.Failed)
 	}
 }

@@ -49,9 +49,13 @@ type Worker struct {
 // maxFailed is how many failures the data have. The worker itself tries further items again.
 const maxFailed = 1000
 
-// Data is the data of the node of a worker where these items have failed: the digest of its list, and "/<item>.<attempt>" for each item.
+// even is what the data of a worker's node have if it divides evenly. Earlier versions ignore it, as a malformed failure.
+const even = "even"
+
+// Data is the data of the node of a worker where these items have failed: the digest of its list, "/even", and "/<item>.<attempt>" for
+// each item.
 func (w *Worker) Data(failed map[uint64]int) []byte {
-	data := []byte(w.digest)
+	data := []byte(w.digest + "/" + even)
 	for i, item := range slices.Sorted(maps.Keys(failed)) {
 		if i == maxFailed {
 			break
@@ -62,18 +66,19 @@ func (w *Worker) Data(failed map[uint64]int) []byte {
 }
 
 // parse is the reverse of Data. It leaves out what is malformed.
-func parse(data string) (digest string, failed map[uint64]int) {
+func parse(data string) (digest string, p Part) {
 	digest, rest, _ := strings.Cut(data, "/")
-	failed = map[uint64]int{}
+	p.Failed = map[uint64]int{}
 	for f := range strings.SplitSeq(rest, "/") {
+		p.Even = p.Even || f == even
 		item, attempt, _ := strings.Cut(f, ".")
 		h, err := strconv.ParseUint(item, 16, 64)
 		n, wrong := strconv.Atoi(attempt)
 		if err == nil && wrong == nil {
-			failed[h] = n
+			p.Failed[h] = n
 		}
 	}
-	return digest, failed
+	return digest, p
 }
 
 // NewWorker makes a worker with these items. Its node has this name.
@@ -237,8 +242,7 @@ func (n Nodes) SetDone(ctx context.Context, e *zkconn.Epoch, round, item string)
 // PartFor is the part of another worker, whose node has these data. It reads a list that it does not know yet. The list is empty if
 // the worker is gone, and its round with it.
 func (w *Worker) PartFor(ctx context.Context, e *zkconn.Epoch, data string) (p Part, err error) {
-	digest, failed := parse(data)
-	p.Failed = failed
+	digest, p := parse(data)
 	p.List, err = w.listFor(ctx, e, digest)
 	return p, err
 }
