@@ -1,6 +1,7 @@
 package zkgroup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,8 @@ import (
 )
 
 // Assign divides items among the members of the group that call it, and runs f for those of this member, each
-// in a goroutine and under a lease of its own, until ctx ends; then it returns nil. [Stop] ends it, too.
+// in a goroutine and under a lease of its own, until ctx ends; then it returns nil. [Stop] and [WithUntilDone]
+// end it, too.
 //
 // f's context ends with ctx, when the item is to move, and when the lease is lost (cause zksync.ErrLost). An
 // item is done if f returns nil; after an error it is tried again.
@@ -42,10 +44,16 @@ type assignment struct {
 	f       func(ctx context.Context, item string, l *zksync.Lease) error
 	onError func(item string, attempt int, err error) // of WithItemErrors; nil without it
 	onShare func(items []string)                      // of WithShare; nil without it
+	until   bool                                      // of WithUntilDone
+	keep    time.Duration                             // of WithKeep; 0 without it
+	places  chan struct{}                             // of WithConcurrency: has an element for each item that runs; nil without it
+	settle  time.Duration                             // of WithSettle
+	bad     error                                     // a wrong option
 	w       *rounds.Worker
-	p       *presence.Presence // of the worker's node
-	user    context.Context    // the caller's
-	fail    context.CancelCauseFunc
+	p       *presence.Presence      // of the worker's node
+	user    context.Context         // the caller's
+	live    context.Context         // ends when nothing is to begin any more
+	fail    context.CancelCauseFunc // ends it
 
 	mu      sync.Mutex
 	failed  map[uint64]int // by hash, the newest attempt of each item that has failed here
@@ -57,6 +65,11 @@ type assignment struct {
 	entered *zkconn.Epoch // the session of the newest worker's node; here may not have it yet
 	round   string        // the round of that node
 	over    error         // why nothing begins any more
+	unrest  unrest        // changes of the workers that no division has followed
+	left    int           // items whose record this member has not seen or written
+	mine    int           // items that are still to be done here
+	looking string        // the round whose record this member follows
+	unlook  func()        // ends that
 	items   []*item
 	running sync.WaitGroup
 }
@@ -67,8 +80,9 @@ type item struct {
 	lock     *zksync.Mutex
 	cancel   context.CancelCauseFunc // nil if it is not to run here
 	ended    chan struct{}           // of the newest run
-	done     bool                    // as far as this member knows
-	recorded bool                    // on the servers, in the present round
+	done     bool                    // here
+	seen     bool                    // this member has seen the record that it is done, in the present round
+	recorded bool                    // if done: on the servers, in the present round
 	attempt  int                     // the newest one that has failed, here or elsewhere
 	after    time.Time               // when to try again
 }
@@ -92,6 +106,14 @@ func (g *Group) newAssignment(m *Membership, items []string, f func(context.Cont
 	for _, o := range opts {
 		o(a)
 	}
+	switch {
+	case a.bad != nil:
+		return nil, a.bad
+	case a.until:
+		a.w.Keep = cmp.Or(a.keep, time.Hour)
+	case a.keep != 0:
+		return nil, errs.Misuse("WithKeep is for WithUntilDone: without it a round ends with its last member")
+	}
 	seen := make(map[uint64]string, len(items))
 	for _, name := range items {
 		hash := rounds.Hash(name)
@@ -107,6 +129,9 @@ func (g *Group) newAssignment(m *Membership, items []string, f func(context.Cont
 		return nil, errs.Misuse("%d items are too many", len(items))
 	}
 	a.p = &presence.Presence{At: g.at, Node: a.w.Node, Data: a.w.Data(nil), Enter: a.enter, Apply: g.applyOn, Exit: a.w.Exit, Lifetime: g.lifetime, Changed: a.present, Taken: a.taken}
+	if a.until {
+		a.p.Exit = nil // the round is kept
+	}
 	return a, nil
 }
 
@@ -126,6 +151,7 @@ func (a *assignment) run(ctx context.Context) error {
 	ctx, cancel := a.g.at.Bounded(ctx)
 	defer cancel()
 	ctx, a.fail = context.WithCancelCause(ctx)
+	a.live = ctx
 	defer a.fail(nil)
 	defer context.AfterFunc(a.m.p.Leaving(), func() { a.fail(errs.ErrReleased) })()
 	if err := a.p.Start(); err != nil {
@@ -138,7 +164,9 @@ func (a *assignment) run(ctx context.Context) error {
 	followed := make(chan struct{})
 	go func() {
 		defer close(followed)
-		a.fail(a.follow(ctx))
+		if _, err := a.p.There(ctx); err == nil || !a.until { // perhaps there is nothing to do
+			a.fail(a.follow(ctx))
+		}
 	}()
 	<-ctx.Done()
 	err := context.Cause(ctx)
@@ -184,6 +212,9 @@ func (a *assignment) enter(ctx context.Context, e *zkconn.Epoch, data []byte) er
 		return err
 	}
 	round, err := a.w.Enter(ctx, a.p.Leaving(), e, data)
+	if errors.Is(err, rounds.ErrDone) {
+		a.allDone()
+	}
 	if err != nil {
 		return err
 	}
@@ -191,7 +222,7 @@ func (a *assignment) enter(ctx context.Context, e *zkconn.Epoch, data []byte) er
 	var late []*item
 	for _, it := range a.items {
 		if round != a.round { // the round before has ended, and with it what it recorded
-			it.recorded = false
+			it.recorded, it.seen = false, false
 		}
 		if it.done && !it.recorded {
 			late = append(late, it)
@@ -225,10 +256,10 @@ func (a *assignment) follow(ctx context.Context) error {
 		id, ok := layout.Unescape(name)
 		switch {
 		case ev.Kind == follow.Initialized:
-			a.update(func() { a.known = true })
+			a.update(func() { a.known = true; a.stir() })
 		case !child || !ok:
 		case ev.Kind == follow.Deleted:
-			a.update(func() { a.parts.Remove(id) })
+			a.update(func() { a.parts.Remove(id); a.stir() })
 		case ev.Kind == follow.Created || ev.Kind == follow.Changed:
 			var p rounds.Part
 			err := a.g.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) (err error) {
@@ -238,7 +269,7 @@ func (a *assignment) follow(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			a.update(func() { a.parts.Add(id, p); a.delay() })
+			a.update(func() { a.parts.Add(id, p); a.delay(); a.stir() })
 		}
 	}
 	return nil

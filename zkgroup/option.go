@@ -1,5 +1,11 @@
 package zkgroup
 
+import (
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/errs"
+)
+
 // AssignOption is an option of [Group.Assign].
 type AssignOption func(*assignment)
 
@@ -13,6 +19,54 @@ func WithItemErrors(f func(item string, attempt int, err error)) AssignOption {
 // an item may come later. f must not block, as Close of the session and Leave would: they wait for f.
 func WithShare(f func(items []string)) AssignOption {
 	return func(a *assignment) { a.onShare = f }
+}
+
+// WithUntilDone has Assign return nil as soon as all items are done, here or elsewhere. The round is kept: a
+// process that calls Assign with the same items later continues it, and returns at once if it is done. Other
+// items begin a new round once no member works on this one. See [WithKeep].
+func WithUntilDone() AssignOption {
+	return func(a *assignment) { a.until = true }
+}
+
+// WithKeep sets how long a round of [WithUntilDone] is kept after its newest change, 1 hour if it is not given,
+// by the servers' clock. After that the next Assign begins it again, if no member works on it. d should be
+// longer than the work on an item.
+func WithKeep(d time.Duration) AssignOption {
+	return func(a *assignment) {
+		if a.keep = d; d <= 0 {
+			a.refuse("WithKeep(%v): it must be positive", d)
+		}
+	}
+}
+
+// WithConcurrency has at most n items run at a time at this member. The others of its share wait, without
+// their leases.
+func WithConcurrency(n int) AssignOption {
+	return func(a *assignment) {
+		if n < 1 {
+			a.refuse("WithConcurrency(%d): it must be at least 1", n)
+			return
+		}
+		a.places = make(chan struct{}, n)
+	}
+}
+
+// WithSettle moves items only when d has passed since the newest change of the members that are in an Assign,
+// or 5d since the oldest one that no division has followed: so the items of a dead member wait that long at most.
+// A member that begins alone does not wait. It is meant to be the same at all members.
+func WithSettle(d time.Duration) AssignOption {
+	return func(a *assignment) {
+		if a.settle = d; d < 0 {
+			a.refuse("WithSettle(%v): it must not be negative", d)
+		}
+	}
+}
+
+// refuse has Assign fail.
+func (a *assignment) refuse(format string, args ...any) {
+	if a.bad == nil {
+		a.bad = errs.Misuse(format, args...)
+	}
 }
 
 // Stop makes an error that ends the Assign whose function returns it. Assign then returns err, which may be

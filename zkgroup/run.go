@@ -29,15 +29,21 @@ func (a *assignment) update(change func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	change()
-	a.parts.Settle()
 	ready := a.known && a.here != nil && a.parts.Has(a.m.id) && a.over == nil
 	var share []string
+	a.left, a.mine = 0, 0
 	for i, it := range a.items {
 		mine := ready && a.parts.Owns(a.m.id, i)
 		if mine {
 			share = append(share, it.name)
 		}
-		switch mine = mine && !it.done; {
+		if !it.seen && !(it.done && it.recorded) {
+			a.left++
+		}
+		if mine = mine && !it.done && !it.seen; mine {
+			a.mine++
+		}
+		switch {
 		case mine && it.cancel == nil:
 			a.start(it)
 		case !mine && it.cancel != nil && !it.done:
@@ -45,6 +51,7 @@ func (a *assignment) update(change func()) {
 			it.cancel = nil
 		}
 	}
+	a.look()
 	if a.onShare != nil && ready && !(a.divided && slices.Equal(share, a.share)) {
 		a.divided, a.share = true, share
 		a.onShare(slices.Clone(share))
@@ -95,12 +102,15 @@ func (a *assignment) start(it *item) {
 // own runs an item until it is done or ctx ends.
 func (a *assignment) own(ctx context.Context, it *item, here *presence.Stay, round string) error {
 	for pace := (node.Pace{Free: 1}); a.due(ctx, it); {
-		l, err := it.lock.LockContext(ctx)
+		l, err := a.lease(ctx, it)
 		if ctx.Err() != nil && err != nil {
 			return nil
 		}
 		if err != nil {
 			return err
+		}
+		if l == nil {
+			continue
 		}
 		over, failure, err := a.under(ctx, it, l, here, round)
 		attempt := 0
@@ -109,6 +119,7 @@ func (a *assignment) own(ctx context.Context, it *item, here *presence.Stay, rou
 			a.tell(ctx, it, l, itemGiven, failure)
 		}
 		_ = l.Unlock() // it fails if the lease was lost, which f knows
+		a.leavePlace()
 		if failure != nil && a.onError != nil {
 			if exited := calls(func() error { a.onError(it.name, attempt, failure); return nil }); exited != nil {
 				return fmt.Errorf("the item %s: the function of WithItemErrors: %w", errs.Quote(it.name), exited)
@@ -133,7 +144,7 @@ func (a *assignment) due(ctx context.Context, it *item) bool {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return ctx.Err() == nil && !it.done
+	return ctx.Err() == nil && !it.done && !it.seen
 }
 
 // pause is how long it is until an item may be tried.
@@ -216,6 +227,7 @@ func (a *assignment) under(ctx context.Context, it *item, l *zksync.Lease, here 
 		a.tell(running, it, l, itemDone, nil)
 		err = a.setDone(it)
 	}
+	a.did()
 	return true, nil, err
 }
 

@@ -146,6 +146,12 @@ func (d *Division) Settled() bool {
 	return maps.EqualFunc(d.workers, d.counted, func(worker, worker) bool { return true })
 }
 
+// Alone reports whether a worker is the only one, and none has counted.
+func (d *Division) Alone(id string) bool {
+	_, is := d.workers[id]
+	return is && len(d.workers) == 1 && len(d.counted) == 0
+}
+
 // Attempts is how often the item at this index has failed, as far as is known.
 func (d *Division) Attempts(item int) int { return d.attempts[item] }
 

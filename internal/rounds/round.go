@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/presence"
 	"github.com/go-menagerie/menagerie/internal/record"
@@ -30,18 +32,23 @@ type Nodes struct {
 // Working is the directory of the workers' nodes.
 func (n Nodes) Working() string { return n.Base + "/working" }
 
-func (n Nodes) open(round string) string       { return n.Base + "/open-" + round }
-func (n Nodes) dir(round string) string        { return n.Base + "/round-" + round }
-func (n Nodes) list(round, list string) string { return n.dir(round) + "/list-" + list }
-func (n Nodes) item(round, item string) string { return n.dir(round) + "/item-" + item }
+func (n Nodes) open(round string) string { return n.Base + "/open-" + round }
+
+// Dir is the directory of a round.
+func (n Nodes) Dir(round string) string        { return n.Base + "/round-" + round }
+func (n Nodes) list(round, list string) string { return n.Dir(round) + "/list-" + list }
+func (n Nodes) item(round, item string) string { return n.Dir(round) + "/item-" + item }
 
 // Worker works on rounds. Only one goroutine at a time may use Enter and Exit, and one PartFor.
 type Worker struct {
 	Nodes
 	Node string // its own, in Working
 	List List
+	// Keep is how long a round is kept after the newest change of it, once it has no worker; 0 if it ends with its last worker.
+	Keep time.Duration
 
 	digest string
+	names  []string        // of the nodes of its items
 	round  string          // the present or last one
 	others map[string]List // of other workers, by their digests
 }
@@ -83,15 +90,24 @@ func parse(data string) (digest string, p Part) {
 
 // NewWorker makes a worker with these items. Its node has this name.
 func NewWorker(at Nodes, name string, items []string) *Worker {
-	l := ListOf(items)
-	return &Worker{Nodes: at, Node: at.Working() + "/" + name, List: l, digest: l.digest(), others: map[string]List{}}
+	l, names := ListOf(items), make([]string, len(items))
+	for i, item := range items {
+		names[i] = layout.NodeName(item)
+	}
+	return &Worker{names: names, Nodes: at, Node: at.Working() + "/" + name, List: l, digest: l.digest(), others: map[string]List{}}
 }
 
 // Enter makes the worker's node with these data, in the round that is open, or in a new one, and returns that round. A worker that comes
-// back in its next session goes on with its round if that is still open, even without other workers. Once leaving has ended, Enter makes no
-// further attempt.
+// back in its next session goes on with its round if that is still open, even without other workers. A worker that keeps rounds goes on with
+// one that is kept for it; if that is done, the error is [ErrDone]. Once leaving has ended, Enter makes no further attempt.
 func (w *Worker) Enter(ctx, leaving context.Context, e *zkconn.Epoch, data []byte) (round string, err error) {
-	for pace := (node.Pace{Free: 2}); leaving.Err() == nil; {
+	for pace, patience := (node.Pace{Free: 2}), time.Now().Add(e.Timeout()*3/2); leaving.Err() == nil; {
+		var clock int64
+		if w.Keep > 0 {
+			if clock, err = w.clock(ctx, e); err != nil {
+				return "", err
+			}
+		}
 		open, _, err := e.Get(ctx, w.Working())
 		if errors.Is(err, zk.ErrNoNode) {
 			return "", errs.Broken("the group", "another program has removed the directory of workers")
@@ -100,13 +116,20 @@ func (w *Worker) Enter(ctx, leaving context.Context, e *zkconn.Epoch, data []byt
 			return "", err
 		}
 		now := string(open)
-		if now == "" || now != w.round {
+		k := kept{}
+		if w.Keep > 0 && now != "" {
+			if k, err = w.look(ctx, e, now, clock); err != nil {
+				return "", err
+			}
+		}
+		if now == "" || now != w.round && !k.ours {
 			begun, err := w.begin(ctx, e, now, data)
 			if err != nil || begun {
 				return w.round, err
 			}
 		}
-		if now != "" {
+		// The workers of a round that is done leave, or are dead. Their round is not the one that this worker wants.
+		if now != "" && !(k.over && now != w.round && time.Now().Before(patience)) {
 			if joined, err := w.join(ctx, e, now, data); err != nil || joined {
 				return w.round, err
 			}
@@ -125,9 +148,12 @@ func (w *Worker) begin(ctx context.Context, e *zkconn.Epoch, old string, data []
 		&zk.DeleteRequest{Path: w.Working(), Version: -1},
 		w.Create(w.Working(), []byte(id), 0),
 		w.Create(w.open(id), nil, 0),
-		w.Create(w.dir(id), nil, 0),
+		w.Create(w.Dir(id), nil, 0),
 		w.Create(w.list(id, w.digest), w.List.encode(), 0),
 		w.Create(w.Node, data, zk.FlagEphemeral),
+	}
+	if w.Keep > 0 {
+		ops = append(ops, w.touch(id))
 	}
 	if old != "" {
 		ops = append(ops, &zk.DeleteRequest{Path: w.open(old), Version: -1})
@@ -147,7 +173,10 @@ func (w *Worker) begin(ctx context.Context, e *zkconn.Epoch, old string, data []
 func (w *Worker) join(ctx context.Context, e *zkconn.Epoch, round string, data []byte) (joined bool, err error) {
 	list := w.list(round, w.digest)
 	worker := w.Create(w.Node, data, zk.FlagEphemeral)
-	open := &zk.CheckVersionRequest{Path: w.open(round), Version: -1}
+	open := any(&zk.CheckVersionRequest{Path: w.open(round), Version: -1})
+	if w.Keep > 0 {
+		open = w.touch(round)
+	}
 	for {
 		err = w.Apply(ctx, e, open, &zk.CheckVersionRequest{Path: list, Version: -1}, worker)
 		if record.RefusedAt(err, 1, zk.ErrNoNode) {
@@ -168,7 +197,7 @@ func (w *Worker) join(ctx context.Context, e *zkconn.Epoch, round string, data [
 	}
 }
 
-// Exit ends the round if it has no worker. It comes after the removal of the worker's node, in the same session. So of several
+// Exit ends the round if it has no worker, and was never kept: the version of its node open is 0 then. It comes after the removal of the worker's node, in the same session. So of several
 // workers that leave at one time, the last one to be removed finds no other.
 func (w *Worker) Exit(ctx context.Context, e *zkconn.Epoch) error {
 	st, there, err := e.Exists(ctx, w.Working())
@@ -177,9 +206,9 @@ func (w *Worker) Exit(ctx context.Context, e *zkconn.Epoch) error {
 	}
 	err = w.Apply(ctx, e, &zk.DeleteRequest{Path: w.Working(), Version: -1},
 		w.Create(w.Working(), nil, 0),
-		&zk.DeleteRequest{Path: w.open(w.round), Version: -1})
-	if record.Conflict(err) {
-		return nil // another worker has come, or has ended it
+		&zk.DeleteRequest{Path: w.open(w.round), Version: 0})
+	if record.Conflict(err) || record.RefusedAt(err, 2, zk.ErrBadVersion) {
+		return nil // another worker has come, or has ended it, or keeps it
 	}
 	if err != nil {
 		return err
@@ -195,7 +224,7 @@ func (n Nodes) bury(ctx context.Context, e *zkconn.Epoch, round string) error {
 	}
 	r := node.Insist(ctx, e)
 	for r.Next() {
-		r.Err = n.remove(ctx, e, n.dir(round))
+		r.Err = n.remove(ctx, e, n.Dir(round))
 	}
 	return r.Err
 }
@@ -231,8 +260,12 @@ func (n Nodes) IsDone(ctx context.Context, e *zkconn.Epoch, round, item string) 
 }
 
 // SetDone records that an item is done. If the round has ended, it does nothing.
-func (n Nodes) SetDone(ctx context.Context, e *zkconn.Epoch, round, item string) error {
-	_, err := node.RepeatChange(ctx, e, n.Create(n.item(round, item), nil, 0))
+func (w *Worker) SetDone(ctx context.Context, e *zkconn.Epoch, round, item string) error {
+	ops := []any{w.Create(w.item(round, item), nil, 0)}
+	if w.Keep > 0 {
+		ops = append(ops, w.touch(round))
+	}
+	_, err := node.RepeatChange(ctx, e, ops...)
 	if errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}
