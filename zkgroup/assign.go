@@ -46,7 +46,7 @@ type assignment struct {
 	onShare func(items []string)                      // of WithShare; nil without it
 	until   bool                                      // of WithUntilDone
 	keep    time.Duration                             // of WithKeep; 0 without it
-	places  chan struct{}                             // of WithConcurrency: has an element for each item that runs; nil without it
+	places  *places                                   // of WithConcurrency; nil without it
 	settle  time.Duration                             // of WithSettle
 	bad     error                                     // a wrong option
 	w       *rounds.Worker

@@ -39,15 +39,15 @@ func WithKeep(d time.Duration) AssignOption {
 	}
 }
 
-// WithConcurrency has at most n items run at a time at this member. The others of its share wait, without
-// their leases.
+// WithConcurrency has at most n items run at a time at this member. The others of its share wait without
+// their leases. They begin in the order of the list.
 func WithConcurrency(n int) AssignOption {
 	return func(a *assignment) {
 		if n < 1 {
 			a.refuse("WithConcurrency(%d): it must be at least 1", n)
 			return
 		}
-		a.places = make(chan struct{}, n)
+		a.places = &places{free: n}
 	}
 }
 

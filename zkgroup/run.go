@@ -85,6 +85,10 @@ func (a *assignment) start(it *item) {
 	before, ended := it.ended, make(chan struct{})
 	it.ended = ended
 	here, round := a.here, a.round
+	var place chan struct{}
+	if a.places != nil && before == nil && !it.after.After(time.Now()) { // it could run now: then the order is that of the list
+		place = a.places.ask()
+	}
 	a.running.Add(1)
 	go func() {
 		defer a.running.Done()
@@ -93,16 +97,22 @@ func (a *assignment) start(it *item) {
 		if before != nil {
 			<-before
 		}
-		if err := a.own(ctx, it, here, round); err != nil {
+		if err := a.own(ctx, it, here, round, place); err != nil {
 			a.fail(err)
 		}
 	}()
 }
 
-// own runs an item until it is done or ctx ends.
-func (a *assignment) own(ctx context.Context, it *item, here *presence.Stay, round string) error {
+// own runs an item until it is done or ctx ends. It may have asked for a place already.
+func (a *assignment) own(ctx context.Context, it *item, here *presence.Stay, round string, place chan struct{}) error {
+	defer func() {
+		if place != nil {
+			a.places.quit(place)
+		}
+	}()
 	for pace := (node.Pace{Free: 1}); a.due(ctx, it); {
-		l, err := a.lease(ctx, it)
+		l, err := a.lease(ctx, it, place)
+		place = nil
 		if ctx.Err() != nil && err != nil {
 			return nil
 		}
@@ -119,7 +129,9 @@ func (a *assignment) own(ctx context.Context, it *item, here *presence.Stay, rou
 			a.tell(ctx, it, l, itemGiven, failure)
 		}
 		_ = l.Unlock() // it fails if the lease was lost, which f knows
-		a.leavePlace()
+		if a.places != nil {
+			a.places.leave()
+		}
 		if failure != nil && a.onError != nil {
 			if exited := calls(func() error { a.onError(it.name, attempt, failure); return nil }); exited != nil {
 				return fmt.Errorf("the item %s: the function of WithItemErrors: %w", errs.Quote(it.name), exited)

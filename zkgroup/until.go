@@ -18,22 +18,25 @@ func (a *assignment) look() {
 	case a.left == 0:
 		a.fail(Stop(nil))
 		return
-	case !a.known || a.mine > 0 || a.looking == a.round:
+	case !a.known || a.mine == 0 && a.looking == a.round:
 		return
 	}
 	if a.unlook != nil {
 		a.unlook()
+		a.unlook, a.looking = nil, ""
+	}
+	if a.mine > 0 {
+		return
 	}
 	ctx, cancel := context.WithCancel(a.live)
 	a.looking, a.unlook = a.round, cancel
 	dir := a.w.Dir(a.round)
 	a.running.Go(func() {
 		for l, err := range follow.Children(ctx, a.g.at, dir) {
-			if ctx.Err() != nil {
-				return
-			}
 			if err != nil {
-				a.fail(err)
+				if ctx.Err() == nil {
+					a.fail(err)
+				}
 				return
 			}
 			missing := a.learn(dir, l.Names)

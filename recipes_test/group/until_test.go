@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/testing/proving"
 	"github.com/go-menagerie/menagerie/zkgroup"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // tally counts the runs of items, and how many are done.
@@ -63,12 +65,30 @@ type assigned struct {
 
 func begins(v *proving.Env, s *zksync.Session, id string, items []string, f func(context.Context, string, *zksync.Lease) error, opts ...zkgroup.AssignOption) *assigned {
 	v.T.Helper()
-	a := &assigned{ends: make(chan error, 1), g: zkgroup.New(s, groupPath)}
+	a := &assigned{g: zkgroup.New(s, groupPath), ends: make(chan error, 1)}
 	a.m = joins(v, a.g, id, "")
-	var ctx context.Context
-	ctx, a.cancel = context.WithCancel(v.T.Context())
-	go func() { a.ends <- a.g.Assign(ctx, a.m, items, f, opts...) }()
+	a.begin(v, items, f, opts...)
 	return a
+}
+
+// begin has the member call Assign, when its last one has ended.
+func (a *assigned) begin(v *proving.Env, items []string, f func(context.Context, string, *zksync.Lease) error, opts ...zkgroup.AssignOption) {
+	ctx, cancel := context.WithCancel(v.T.Context())
+	a.cancel = cancel
+	go func() { a.ends <- a.g.Assign(ctx, a.m, items, f, opts...) }()
+}
+
+// ended waits until the Assign has ended.
+func (a *assigned) ended(t *testing.T) {
+	t.Helper()
+	require.NoError(t, <-a.ends)
+}
+
+// stop ends the Assign.
+func (a *assigned) stop(t *testing.T) {
+	t.Helper()
+	a.cancel()
+	a.ended(t)
 }
 
 // The items take 1 s, 2 s and so on. The Assigns end when the longest is done.
@@ -94,28 +114,61 @@ func TestAcceptance187AssignReturnsWhenAllItemsAreDoneHereOrElsewhere(t *testing
 	})
 }
 
-// 25 rounds of a second, in which each of four members does an item.
+// The members begin together, so no item moves. Each does 25 items, one after the other. In the second round they have used the paths before.
 func TestAcceptance187WhatARoundOf100ItemsOver4MembersCosts(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		c, all := newTally(), items(100)
-		var sessions []*zksync.Session
-		for range 4 {
-			sessions = append(sessions, proving.Calm(v))
+		idle := begins(v, proving.Calm(v), "idle", nil, untilEnd) // it has no items
+		var parts []*assigned
+		for i := range 4 {
+			parts = append(parts, begins(v, proving.Calm(v), fmt.Sprint("w", i), nil, untilEnd))
 		}
-		run := func(keep time.Duration) {
-			var parts []*assigned
-			for i, s := range sessions {
-				id := fmt.Sprint("w", i)
-				parts = append(parts, begins(v, s, id, all, c.run(id, always(time.Second)), zkgroup.WithUntilDone(), zkgroup.WithConcurrency(1)))
+		v.Quiet()
+		begin := func() {
+			for i, p := range parts {
+				p.begin(v, all, c.run(p.m.ID(), always(time.Duration(100+i)*time.Millisecond)),
+					zkgroup.WithUntilDone(), zkgroup.WithConcurrency(1), zkgroup.WithSettle(time.Second), zkgroup.WithKeep(time.Second))
 				v.Quiet()
 			}
+		}
+		end := func() {
 			for _, p := range parts {
-				require.NoError(t, <-p.ends)
-				require.NoError(t, p.m.Leave(t.Context()))
+				p.ended(t)
 			}
 		}
-		before := v.Server.Requests()
-		run(time.Hour)
-		t.Log(v.Server.Requests()-before, c.total(), c.by)
+		for _, p := range parts {
+			p.stop(t)
+		}
+		begin()
+		end()
+		idle.stop(t)
+		time.Sleep(2 * time.Second)
+		idle.begin(v, nil, untilEnd)
+		v.Quiet()
+		begin()
+		// A member that leaves may be seen to leave, or be read, by the others that leave at the same time. So those requests are not counted.
+		var mu sync.Mutex
+		costs := map[string]int{}
+		v.Server.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, dir := range []string{"items/", "round-"} {
+				if strings.HasPrefix(q.Path, groupPath+"/zkgroup/"+dir) && q.Op != zktest.RemoveWatches {
+					costs[fmt.Sprint(dir, " ", q.Op)]++
+				}
+			}
+			return zktest.Verdict{}
+		})
+		end()
+		require.Equal(t, map[string]int{
+			"items/ multi": 100, "items/ getData": 100, "items/ delete": 100, // the locks
+			"round- exists": 100, "round- multi": 100, // is it done? it is
+			"round- getChildren": 4 + 3 + 2 + 1, // the first member sees the last item of each other one, and so on
+		}, costs)
+		require.Equal(t, map[string]int{"w0": 50, "w1": 50, "w2": 50, "w3": 50}, c.by)
+		v.Costs(6, func() {
+			parts[0].begin(v, all, untilEnd, zkgroup.WithUntilDone())
+			parts[0].ended(t)
+		}, "a round that is done")
 	})
 }
