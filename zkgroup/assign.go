@@ -170,7 +170,7 @@ func (a *assignment) run(ctx context.Context) error {
 	}()
 	<-ctx.Done()
 	err := context.Cause(ctx)
-	a.update(func() { a.over = err })
+	a.update(func() { a.over = err; a.stir() })
 	a.running.Wait()
 	<-followed
 	// The servers may refuse without an end. Then the node is removed later, and another Assign waits for that.

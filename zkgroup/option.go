@@ -51,9 +51,10 @@ func WithConcurrency(n int) AssignOption {
 	}
 }
 
-// WithSettle moves items only when d has passed since the newest change of the members that are in an Assign,
-// or 5d since the oldest one that no division has followed: so the items of a dead member wait that long at most.
-// A member that begins alone does not wait. It is meant to be the same at all members.
+// WithSettle moves items only when d has passed without a change of the members that are in an Assign, or 5d
+// since the oldest change that no division has followed: the items of a dead member wait no longer. Members that
+// have been there for less than d do not count then. A member that begins alone does not wait. Use the same d
+// at all members.
 func WithSettle(d time.Duration) AssignOption {
 	return func(a *assignment) {
 		if a.settle = d; d < 0 {

@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+	"time"
 )
 
 // HashName names the hash that divides the items. All workers must use the same one, so it is in the data of the group.
@@ -97,8 +98,9 @@ type Division struct {
 
 // worker is a worker that takes part.
 type worker struct {
-	id   string
-	hash uint64
+	id    string
+	hash  uint64
+	since time.Time
 	Part
 }
 
@@ -119,7 +121,11 @@ func NewDivision(items []string) *Division {
 
 // Add adds a worker, or replaces its part. A new worker counts after Settle.
 func (d *Division) Add(id string, p Part) {
-	w := worker{id, Hash(id), p}
+	w, there := d.workers[id]
+	if !there {
+		w = worker{id: id, hash: Hash(id), since: time.Now()}
+	}
+	w.Part = p
 	d.workers[id] = w
 	if _, counts := d.counted[id]; counts {
 		d.counted[id], d.owners = w, nil
@@ -135,9 +141,17 @@ func (d *Division) Add(id string, p Part) {
 func (d *Division) Remove(id string) { delete(d.workers, id) }
 
 // Settle divides the items among the present workers.
-func (d *Division) Settle() {
-	if !d.Settled() {
-		d.counted, d.owners = maps.Clone(d.workers), nil
+func (d *Division) Settle() { d.SettleOn(0) }
+
+// SettleOn divides the items among the workers that have been there for so long; if there is none, among all.
+func (d *Division) SettleOn(age time.Duration) {
+	if d.Settled() {
+		return
+	}
+	d.counted, d.owners = maps.Clone(d.workers), nil
+	maps.DeleteFunc(d.counted, func(_ string, w worker) bool { return time.Since(w.since) < age })
+	if len(d.counted) == 0 {
+		d.counted = maps.Clone(d.workers)
 	}
 }
 
