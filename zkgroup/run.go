@@ -127,6 +127,7 @@ func (a *assignment) own(ctx context.Context, it *item, here *presence.Stay, rou
 		if failure != nil {
 			attempt, err = a.giveUp(l.Context(), it) // before the next owner has the lease
 			a.tell(ctx, it, l, itemGiven, failure)
+			a.g.at.Log().Once("item", a.g.at.Path).Warn("an item failed", "path", a.g.at.Path, "item", it.name, "attempt", attempt, "error", failure)
 		}
 		_ = l.Unlock() // it fails if the lease was lost, which f knows
 		if a.places != nil {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -210,4 +212,21 @@ func TestADoneItemIsTracedOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Of all items of a group there is one line a minute.
+func TestAnItemThatFailsIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines strings.Builder
+		srv := zktest.Run(t)
+		s := srv.Session(t, zksync.WithLogger(slog.New(slog.NewTextHandler(&lines, nil))))
+		g := zkgroup.New(s, "/g")
+		m, err := g.Join(t.Context(), zkgroup.Member{ID: "a"})
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
+		defer cancel()
+		require.NoError(t, g.Assign(ctx, m, []string{"x"}, func(context.Context, string, *zksync.Lease) error { return errors.New("out of cheese") }))
+		require.Equal(t, 1, strings.Count(lines.String(), "\n"), &lines)
+		require.Contains(t, lines.String(), `level=WARN msg="an item failed" path=/g item=x attempt=1 error="out of cheese"`)
+	})
 }

@@ -61,19 +61,31 @@ func (w *Worker) look(ctx context.Context, e *zkconn.Epoch, round string, clock 
 
 // complete reports whether the items of all lists are done. A node of an item does not show its hash, so they are counted.
 func (n Nodes) complete(ctx context.Context, e *zkconn.Epoch, round string, names []string) (bool, error) {
-	var lists []string
-	for _, name := range names {
-		if strings.HasPrefix(name, "list-") {
-			lists = append(lists, n.Dir(round)+"/"+name)
-		}
+	lists := Lists(names)
+	for i, name := range lists {
+		lists[i] = n.Dir(round) + "/" + name
 	}
-	var all List
+	var all [][]byte
 	err := e.GetEach(ctx, lists, func(_ int, c zkconn.Content) error {
-		all = append(all, decodeList(c.Data)...)
+		all = append(all, c.Data)
 		return nil
 	})
+	return err == nil && len(Done(names)) >= Items(all), err
+}
+
+// Lists is the names of the nodes of lists, of the names of a round's children.
+func Lists(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, "list-") })
+}
+
+// Items is how many items are in lists, given as the data of their nodes.
+func Items(lists [][]byte) int {
+	var all List
+	for _, data := range lists {
+		all = append(all, decodeList(data)...)
+	}
 	slices.Sort(all)
-	return err == nil && len(Done(names)) >= len(slices.Compact(all)), err
+	return len(slices.Compact(all))
 }
 
 // Done is the items that are done, given as the names of their nodes, by the names of a round's children.
