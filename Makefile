@@ -194,7 +194,7 @@ BATCH ?= 2m
 .PHONY: batch
 batch: zookeeper ## a batch of 64 items on 8 workers, which are killed at random, and one of shell scripts, on three real servers
 	MENAGERIE_BATCH=$(BATCH) MENAGERIE_TEST_ENSEMBLE=3 bin/ensemble -servers 3 -- \
-		$(GO) test -count=$(COUNT) -timeout=1h -v -run 'TestABatchOfWorkersThatAreKilledAtRandom' $(TESTFLAGS) ./recipes_test/group
+		$(GO) test -count=$(COUNT) -timeout=1h -v -run 'TestAcceptance193ABatchOfWorkersThatAreKilledAtRandomEndsWhenAllIsDone' $(TESTFLAGS) ./recipes_test/group
 	MENAGERIE_BATCH=$(BATCH) MENAGERIE_REQUIRE_ENSEMBLE=1 \
 		$(GO) test -count=$(COUNT) -timeout=1h -v -run 'TestABatchOfShellWorkersWhileARealServerRestarts' $(TESTFLAGS) ./cmd/menagerie
 

@@ -141,12 +141,19 @@ func (w *Worker) Enter(ctx, leaving context.Context, e *zkconn.Epoch, data []byt
 	return "", errs.ErrReleased
 }
 
-// begin begins a new round in place of an old one without workers. It reports false if that has one, or is not the present round.
+// begin begins a new round in place of an old one without workers. It reports false if that has one, or is not the present round: then
+// its node open is gone. If there was no round, the version of the directory shows that there is still none: it is 1 in a round, so a
+// request that comes late ends no round that is kept.
 func (w *Worker) begin(ctx context.Context, e *zkconn.Epoch, old string, data []byte) (bool, error) {
 	id := node.NewUUID()
+	version := int32(-1)
+	if old == "" {
+		version = 0
+	}
 	ops := []any{
-		&zk.DeleteRequest{Path: w.Working(), Version: -1},
+		&zk.DeleteRequest{Path: w.Working(), Version: version},
 		w.Create(w.Working(), []byte(id), 0),
+		&zk.SetDataRequest{Path: w.Working(), Data: []byte(id), Version: 0},
 		w.Create(w.open(id), nil, 0),
 		w.Create(w.Dir(id), nil, 0),
 		w.Create(w.list(id, w.digest), w.List.encode(), 0),
@@ -207,7 +214,7 @@ func (w *Worker) Exit(ctx context.Context, e *zkconn.Epoch) error {
 	err = w.Apply(ctx, e, &zk.DeleteRequest{Path: w.Working(), Version: -1},
 		w.Create(w.Working(), nil, 0),
 		&zk.DeleteRequest{Path: w.open(w.round), Version: 0})
-	if record.Conflict(err) || record.RefusedAt(err, 2, zk.ErrBadVersion) {
+	if record.Conflict(err) {
 		return nil // another worker has come, or has ended it, or keeps it
 	}
 	if err != nil {

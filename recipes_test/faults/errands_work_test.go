@@ -64,6 +64,7 @@ func workErrands() []errand {
 				}
 			}
 		}},
+		{name: "zkgroup.WithUntilDone", least: 10, run: untilDone},
 		{name: "zkcron.Cron", least: 10, run: cron},
 	}
 }
@@ -102,6 +103,47 @@ func group(r *round) {
 		defer cancel()
 		r.comes("all items are done", func() bool { mu.Lock(); defer mu.Unlock(); return len(ran) == len(items) })
 		time.Sleep(time.Second)
+	})
+}
+
+// untilDone has two members do four items, once. For one who comes later they are done.
+func untilDone(r *round) {
+	items := []string{"1", "2", "3", "4"}
+	var mu sync.Mutex
+	ran := map[string]int{}
+	works := func(h *hand, id string, opts ...zkgroup.AssignOption) {
+		g := zkgroup.New(h.s, site)
+		var m *zkgroup.Membership
+		h.until("Join", func(ctx context.Context) (err error) { m, err = g.Join(ctx, zkgroup.Member{ID: id}); return err })
+		if m == nil {
+			return
+		}
+		h.until("Assign", func(ctx context.Context) error {
+			err := g.Assign(ctx, m, items, func(_ context.Context, item string, _ *zksync.Lease) error {
+				mu.Lock()
+				defer mu.Unlock()
+				ran[item]++
+				return nil
+			}, append(opts, zkgroup.WithUntilDone())...)
+			if err == nil {
+				err = ctx.Err() // it returns nil then, too
+			}
+			return err
+		})
+		h.until("Leave", m.Leave)
+	}
+	r.party(0, func() { works(r.a, "a", zkgroup.WithConcurrency(1)) })
+	r.party(3*ms, func() { works(r.b, "b") })
+	r.checks(func() {
+		if r.over() {
+			return
+		}
+		works(r.last, "last")
+		for _, item := range items {
+			if n := ran[item]; n == 0 || n > 1 && !r.blow.Deadly && !r.blow.refuses { // else it may not be recorded
+				r.wrong("item %s was done %d times", item, n)
+			}
+		}
 	})
 }
 

@@ -12,7 +12,6 @@ import (
 	mathrand "math/rand/v2"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -48,10 +47,10 @@ type stay struct {
 	To           int64 // 0 if the worker was killed before
 }
 
-// TestABatchOfWorkersThatAreKilledAtRandom spreads items over processes, of which one is killed with SIGKILL now and then,
-// and started again, until the group has all items recorded as done. Then the workers are asked to end. No item is
-// worked on by two at the same time, nor begun after it was recorded, every worker that was not killed ends well, and nothing is left.
-func TestABatchOfWorkersThatAreKilledAtRandom(t *testing.T) {
+// TestAcceptance193ABatchOfWorkersThatAreKilledAtRandomEndsWhenAllIsDone spreads items over processes, of which one is killed with SIGKILL
+// now and then, and started again, until all are done. Then every worker ends by itself. No item is worked on by two at the same
+// time, nor begun after it was recorded, and nothing but the record is left, which says to a worker that comes later that nothing is to be done.
+func TestAcceptance193ABatchOfWorkersThatAreKilledAtRandomEndsWhenAllIsDone(t *testing.T) {
 	if os.Getenv(workerEnv) != "" {
 		batchWorker(t)
 		return
@@ -125,11 +124,15 @@ func (b *batch) start(path string, id int) *process {
 	return p
 }
 
-// kill kills a worker, which must not have ended by itself.
+// kill kills a worker, which must not have ended by itself, unless all is done.
 func (b *batch) kill(p *process) {
 	b.t.Helper()
-	require.NoError(b.t, p.cmd.Process.Kill())
+	killed := p.cmd.Process.Kill()
 	<-p.dead
+	if p.err == nil {
+		return
+	}
+	require.NoError(b.t, killed)
 	require.EqualError(b.t, p.err, "signal: killed", "it has ended by itself:\n%s", &p.said)
 	b.kills++
 }
@@ -151,18 +154,18 @@ func (b *batch) round(path string) {
 		require.True(t, time.Now().Before(deadline), "%d items are done", len(b.recorded(path)))
 		time.Sleep(time.Duration(200+mathrand.IntN(1200)) * time.Millisecond)
 		i := mathrand.IntN(len(workers))
-		b.kill(workers[i])
+		if b.kill(workers[i]); len(b.recorded(path)) == batchItems {
+			break
+		}
 		workers[i] = b.start(path, i)
 		all = append(all, workers[i])
 	}
 	recorded := b.recorded(path)
-	for _, p := range workers {
-		require.Eventually(t, func() bool { _, err := os.Stat(p.notes); return err == nil }, time.Minute, 10*time.Millisecond, "a worker does not begin")
-		require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
-	}
-	for _, p := range workers {
+	late := b.start(path, batchWorkers)
+	all = append(all, late)
+	for _, p := range append(workers, late) {
 		<-p.dead
-		require.NoError(t, p.err, "a worker that is asked to end ends well:\n%s", &p.said)
+		require.True(t, p.err == nil || p.err.Error() == "signal: killed", "a worker ends when all is done: %v\n%s", p.err, &p.said)
 	}
 	b.nothingIsLeft(path)
 	b.check(path, recorded, all)
@@ -201,7 +204,7 @@ func (b *batch) children(path string) []string {
 }
 
 // nothingIsLeft waits until the sessions of those that were killed have ended, and with them all members, workers and locks. The
-// record of the round stays until the next one begins, if a node of one that was killed outlasted the last worker.
+// record of the round is kept.
 func (b *batch) nothingIsLeft(path string) {
 	left := func() (nodes []string) {
 		group := path + "/workers/zkgroup"
@@ -283,24 +286,17 @@ func (b *batch) inOrder(item string, recorded int64) {
 	b.again += ended - 1 // it had ended, but the worker was killed before the group recorded that
 }
 
-// batchWorker works until it is interrupted.
+// batchWorker works until all is done.
 func batchWorker(t *testing.T) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	notes, err := os.Create(os.Getenv(notesEnv)) // from now on it can be asked to end
+	ctx := context.Background()
+	notes, err := os.Create(os.Getenv(notesEnv))
 	require.NoError(t, err)
 	s, err := zksync.Connect(ctx, os.Getenv(serversEnv), zksync.WithTimeout(batchTimeout), zksync.WithName(os.Getenv(workerEnv)))
-	if ctx.Err() != nil {
-		return
-	}
 	require.NoError(t, err)
 	defer s.Close()
 	path := os.Getenv(pathEnv)
 	group := zkgroup.New(s, path+"/workers")
 	me, err := group.Join(ctx, zkgroup.Member{ID: os.Getenv(workerEnv)})
-	if ctx.Err() != nil {
-		return // while it waited for the node of the one that was killed
-	}
 	require.NoError(t, err)
 	var items []string
 	for i := range batchItems {
@@ -330,5 +326,5 @@ func batchWorker(t *testing.T) {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-	}))
+	}, zkgroup.WithUntilDone()))
 }

@@ -114,6 +114,27 @@ func TestAcceptance187AssignReturnsWhenAllItemsAreDoneHereOrElsewhere(t *testing
 	})
 }
 
+// With servers of any kind, and without an exact time.
+func TestAcceptance187ManyMembersEndTogether(t *testing.T) {
+	proving.EachRelease(t, func(t *testing.T, v *proving.Env) {
+		c, all := newTally(), items(20)
+		var parts []*assigned
+		for i := range 3 {
+			id := fmt.Sprint("m", i)
+			parts = append(parts, begins(v, v.Session(), id, all, c.run(id, always(10*time.Millisecond)), until, zkgroup.WithConcurrency(2)))
+		}
+		for _, p := range parts {
+			p.ended(t)
+		}
+		require.Equal(t, 20, c.total())
+		parts[0].begin(v, all, untilEnd, until)
+		parts[0].ended(t)
+		parts[1].begin(v, items(21), c.run("m1", always(0)), until)
+		parts[1].ended(t)
+		require.Equal(t, 41, c.total(), "another set of items is another round")
+	})
+}
+
 // The members begin together, so no item moves. Each does 25 items, one after the other. In the second round they have used the paths before.
 func TestAcceptance187WhatARoundOf100ItemsOver4MembersCosts(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {

@@ -49,12 +49,19 @@ func (x *crews) act(a *actor) {
 	if a.oneIn(3) {
 		a.ask("SetData", func(ctx context.Context) error { return m.SetData(ctx, []byte(a.name)) }, errUnknown)
 	}
+	var opts []zkgroup.AssignOption
+	if a.oneIn(2) {
+		opts = append(opts, zkgroup.WithConcurrency(1+a.rnd.IntN(2)))
+	}
+	if a.oneIn(3) {
+		opts = append(opts, zkgroup.WithUntilDone())
+	}
 	// What is done is recorded before Assign returns, as long as the session lives.
 	a.askLate(a.upTo(10*time.Second), lingers, "Assign", func(ctx context.Context) error {
 		return g.Assign(ctx, m, x.items, func(ctx context.Context, item string, l *zksync.Lease) error { return x.runs(ctx, a, item, l) },
-			zkgroup.WithItemErrors(func(item string, attempt int, err error) {
+			append(opts, zkgroup.WithItemErrors(func(item string, attempt int, err error) {
 				a.w.must(attempt > 0 && errors.Is(err, errOwn), "attempt %d of %s: %v", attempt, item, err)
-			}))
+			}))...)
 	}, errUnknown, errOwn)
 	for range 3 {
 		if c := a.ask("Leave", m.Leave); c.err == nil {
@@ -111,11 +118,11 @@ func idsOf(ms []zkgroup.Member) (ids []string) {
 	return ids
 }
 
-// use has each item done once.
+// use has each item done once, by members that end when their contexts do, and by members that end when all is done.
 func (x *crews) use(w *world) {
 	w.pause(10) // sessions that held members have ended
 	var mu sync.Mutex
-	done := map[string]int{}
+	done, last := map[string]int{}, []string{"l0", "l1", "l2"}
 	var joined sync.WaitGroup
 	joined.Add(len(w.houses))
 	w.all("Join and Assign at last", len(w.houses), func(ctx context.Context, a *actor, _ int) error {
@@ -140,9 +147,20 @@ func (x *crews) use(w *world) {
 			done[item]++
 			return nil
 		})
+		if err == nil {
+			err = g.Assign(context.WithoutCancel(ctx), m, last, func(_ context.Context, item string, _ *zksync.Lease) error {
+				mu.Lock()
+				defer mu.Unlock()
+				done[item]++
+				return nil
+			}, zkgroup.WithUntilDone(), zkgroup.WithConcurrency(2))
+			mu.Lock()
+			w.must(len(done) == len(x.items)+len(last), "the round is over at last, and done are %v", done)
+			mu.Unlock()
+		}
 		return errors.Join(err, m.Leave(context.WithoutCancel(ctx)))
 	})
-	for _, item := range x.items {
+	for _, item := range append(last, x.items...) {
 		w.must(done[item] == 1, "item %s was done %d times at last", item, done[item])
 	}
 }
