@@ -19,7 +19,7 @@ var ends = map[string]string{
 	"leader":           "none was made by two leaders",
 	"liveconfig":       "all services have the last configuration",
 	"nightly":          "the newest tick is that of",
-	"partitionedbatch": "16 partitions are done, and none was done by two",
+	"partitionedbatch": "16 partitions are done, and none was worked on by two",
 	"phasedbatch":      "three workers have ended all phases",
 	"rollingrestart":   "at most 2 of 8 were down at a time",
 	"workqueue":        "10 jobs are done, 0 are left in the queue",

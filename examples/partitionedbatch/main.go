@@ -10,11 +10,10 @@ import (
 
 	"github.com/go-menagerie/menagerie/examples/internal/cluster"
 	"github.com/go-menagerie/menagerie/zkgroup"
-	"github.com/go-menagerie/menagerie/zkmap"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-const workers = 4
+const workers, path = 4, "/batch/workers"
 
 // work is how long a partition takes: some are big.
 func work(item string) time.Duration {
@@ -37,6 +36,7 @@ func conduct(ctx context.Context, c *cluster.Cluster) error {
 		return err
 	}
 	defer s.Close()
+	group := zkgroup.New(s, path)
 	var all []*cluster.Process
 	for _, name := range cluster.Names("worker", workers) {
 		p, err := c.Start(ctx, name)
@@ -45,7 +45,7 @@ func conduct(ctx context.Context, c *cluster.Cluster) error {
 		}
 		all = append(all, p)
 	}
-	if err := await(ctx, s, 4); err != nil {
+	if err := await(ctx, group, 4); err != nil {
 		return err
 	}
 	if err := all[0].Kill(); err != nil {
@@ -56,64 +56,44 @@ func conduct(ctx context.Context, c *cluster.Cluster) error {
 			return err
 		}
 	}
-	n, err := zkmap.New[string, string](s, results).Len(ctx)
-	c.Say("%d partitions are done, and none was done by two", n)
+	st, err := group.State(ctx)
+	c.Say("%d partitions are done, and none was worked on by two", st.Done)
 	return err
 }
 
-// results is the path of a map: the worker that has done each partition.
-const results = "/batch/results"
-
 // await waits until n partitions are done.
-func await(ctx context.Context, s *zksync.Session, n int) error {
-	for _, err := range zkmap.New[string, string](s, results).Watch(ctx) {
-		if n--; err != nil || n == 0 {
+func await(ctx context.Context, group *zkgroup.Group, n int64) error {
+	for {
+		if st, err := group.State(ctx); err != nil || st.Done >= n {
 			return err
 		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	return ctx.Err()
 }
 
 // join is what each worker does.
 func join(ctx context.Context, s *zksync.Session, name string) error {
-	group := zkgroup.New(s, "/batch/workers")
+	group := zkgroup.New(s, path)
 	me, err := group.Join(ctx, zkgroup.Member{ID: name})
 	if err != nil {
 		return err
 	}
-	did := zkmap.New[string, string](s, results)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		if await(ctx, s, len(partitions())) == nil {
-			cancel() // then Assign ends
-		}
-	}()
 	var mine atomic.Int64
 	err = group.Assign(ctx, me, partitions(), func(ctx context.Context, item string, l *zksync.Lease) error {
-		who, there, err := did.Load(ctx, item)
-		if err != nil {
-			return err
-		}
-		if there {
-			fmt.Println(item, "was done by", who, "which was killed before it could say so")
-			return nil
-		}
 		fmt.Println("begins", item)
 		select {
 		case <-time.After(work(item)):
+			mine.Add(1)
+			return nil
 		case <-ctx.Done(): // the item moves to another worker, or the lease was lost
 			fmt.Println("gives up", item)
 			return context.Cause(ctx)
 		}
-		if who, twice, err := did.LoadOrStore(ctx, item, name); err != nil {
-			return err
-		} else if twice {
-			return fmt.Errorf("%s was done by %s meanwhile", item, who)
-		}
-		mine.Add(1)
-		return nil
-	})
+	}, zkgroup.WithUntilDone())
 	fmt.Println("did", mine.Load(), "partitions")
 	return err
 }
