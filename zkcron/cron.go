@@ -2,9 +2,10 @@ package zkcron
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
-	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -29,9 +29,10 @@ type Func func(ctx context.Context, t Tick) error
 type Tick struct {
 	Name      string       // of the job
 	Scheduled time.Time    // by the schedule, in the time zone of the job; it identifies the tick
+	OutOfTurn bool         // it runs because of RunNow; Scheduled is when it first began
 	Token     zksync.Token // fencing token, greater than those of all earlier runs of this job
 	Missed    int          // ticks since the last run that did not run
-	LastErr   string       // of the run before; empty if it succeeded
+	LastErr   string       // of the tick before; empty if it succeeded
 }
 
 // Record describes the last run of a job.
@@ -81,26 +82,53 @@ func (c *Cron) local() string { return c.at.Path + "/" + layout.Cron }
 // name is the name of a node. Later calls of Run report what is wrong.
 func (c *Cron) Every(name string, d time.Duration, f Func, opts ...JobOption) {
 	c.made().register(name, f, opts, func(j *job) {
-		switch {
-		case d < time.Millisecond: // a tick costs two requests
-			j.refuse("a period of %v; it must be a millisecond at least", d)
-		case j.zone != nil:
+		if j.zone != nil {
 			j.refuse("WithLocation goes with At only")
 		}
-		j.schedule, j.zone, j.wants.Spec = periodic(d), time.UTC, "@every "+d.String()
+		s, text, _, err := parsePeriod(d.String(), time.UTC)
+		if err != nil {
+			j.refuse("%v", err)
+		}
+		j.schedule, j.zone, j.wants.Spec = s, time.UTC, text
 	})
 }
 
 // At is [Cron.Every] with the ticks of a crontab spec: minute, hour, day of the month, month, day of the
-// week. A prefix such as "CRON_TZ=Europe/Berlin ", or [WithLocation], names a time zone.
+// week; or of @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly. "@every 5m" is Every: its ticks are
+// multiples of five minutes since the epoch, wherever and whenever a process starts. A prefix such as
+// "CRON_TZ=Europe/Berlin ", or [WithLocation], names a time zone.
 func (c *Cron) At(name, spec string, f Func, opts ...JobOption) {
 	c.made().register(name, f, opts, func(j *job) {
 		s, text, zone, err := parse(spec, j.zone)
 		if err != nil {
 			j.refuse("the spec %q: %v", spec, err)
 		}
-		j.schedule, j.zone, j.wants.Spec, j.wants.Zone = s, zone, text, zoneName(zone)
+		if j.schedule, j.zone, j.wants.Spec = s, zone, text; !strings.HasPrefix(text, "@every ") {
+			j.wants.Zone = zoneName(zone)
+		}
 	})
+}
+
+// Next is the time of the next tick of a job that is registered here, by its schedule here and by the clock that the ticks
+// go by, without [WithJitter]. It is false if there is no such job, or no tick in the next hundred years. It makes no request.
+func (c *Cron) Next(name string) (time.Time, bool) {
+	j := c.made().job(name)
+	if j == nil || j.schedule == nil {
+		return time.Time{}, false
+	}
+	now := c.clock.now()
+	t := j.schedule.next(now.In(j.zone))
+	return t, t.After(now)
+}
+
+// job is the registered job of a name; nil if there is none.
+func (c *Cron) job(name string) *job {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.IndexFunc(c.jobs, func(j *job) bool { return j.name == name }); i >= 0 {
+		return c.jobs[i]
+	}
+	return nil
 }
 
 // Run waits for the lease of each job, and runs the ticks of the jobs whose lease it has. If the session is
@@ -164,37 +192,4 @@ func (c *Cron) Last(ctx context.Context, name string) (Record, error) {
 		})
 	}
 	return r.public(), c.at.Named("last", err)
-}
-
-// run is the data of a record. Before the first run it is empty.
-type run struct {
-	Scheduled time.Time       `json:"scheduled,omitzero"`
-	Missed    int             `json:"missed,omitempty"`
-	Started   time.Time       `json:"started,omitzero"`
-	Ended     time.Time       `json:"ended,omitzero"`
-	Owner     json.RawMessage `json:"owner,omitempty"` // see [node.Content]
-	Token     zksync.Token    `json:"token,omitzero"`
-	Err       string          `json:"err,omitempty"`
-}
-
-// unfinished reports whether the run was begun, and its end is not known.
-func (r run) unfinished() bool { return !r.Started.IsZero() && r.Ended.IsZero() && r.Err == "" }
-
-func (r run) public() Record {
-	return Record{r.Scheduled.UTC(), r.Started.UTC(), r.Ended.UTC(), zksync.Owner(node.Decode(r.Owner).Owner), r.Err}
-}
-
-func decode(data []byte) (r run, err error) {
-	if len(data) == 0 {
-		return r, nil
-	}
-	if err := json.Unmarshal(data, &r); err != nil {
-		return run{}, errs.Misuse("the record of the job cannot be read: %w", err)
-	}
-	for _, t := range []time.Time{r.Scheduled, r.Started, r.Ended} {
-		if y := t.UTC().Year(); y < 1 || y > 9998 {
-			return run{}, errs.Misuse("the record of the job cannot be read: in some time zones the year of %v cannot be written", t)
-		}
-	}
-	return r, nil
 }

@@ -18,6 +18,8 @@ type job struct {
 	schedule schedule
 	zone     *time.Location
 	wants    terms
+	timeout  time.Duration // 0 for none
+	jitter   time.Duration
 	bad      error
 }
 
@@ -50,6 +52,7 @@ func (c *Cron) register(name string, f Func, opts []JobOption, set func(*job)) {
 	if set(j); f == nil {
 		j.refuse("a nil function")
 	}
+	j.checkJitter()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if slices.ContainsFunc(c.jobs, func(other *job) bool { return other.name == name }) {
@@ -58,7 +61,7 @@ func (c *Cron) register(name string, f Func, opts []JobOption, set func(*job)) {
 	c.jobs, c.bad = append(c.jobs, j), cmp.Or(c.bad, j.bad)
 }
 
-// JobOption changes a default of one job. All processes must give the same ones.
+// JobOption changes a default of one job. All processes must give the same ones, except [WithTimeout] and [WithJitter].
 type JobOption func(*job)
 
 // Missed says what happens to ticks that could not begin in time, because the one before still ran or no
@@ -98,6 +101,52 @@ func WithRevision(n int) JobOption {
 			j.refuse("revision %d; it must be 0 or greater", n)
 		}
 		j.wants.Revision = n
+	}
+}
+
+// WithTimeout ends the context of the function when it has run for d. If the function then returns an error, the tick has
+// failed, and the error says that it timed out; if it returns nil, the tick has succeeded. The process keeps the job until
+// the function has returned. Processes may have different timeouts: that of the process that runs the tick counts.
+func WithTimeout(d time.Duration) JobOption {
+	return func(j *job) {
+		if d <= 0 {
+			j.refuse("a timeout of %v; it must be positive", d)
+		}
+		j.timeout = d
+	}
+}
+
+// WithJitter has each tick begin at a random moment within d after its time, so that jobs of one schedule do not all begin at
+// once. The moment depends on the job and on the tick: a process that takes over goes by the same one. It is always before
+// the next tick: d must not be greater than the time between two ticks. Processes may have different jitters: that of
+// the process with the lease counts.
+func WithJitter(d time.Duration) JobOption {
+	return func(j *job) {
+		if d < 0 {
+			j.refuse("a jitter of %v; it must not be negative", d)
+		}
+		j.jitter = d
+	}
+}
+
+// checkJitter refuses a jitter beyond the next tick. It looks at some ticks; [shift.due] bounds it for all, also where the
+// clocks change.
+func (j *job) checkJitter() {
+	if j.bad != nil || j.jitter <= 0 {
+		return
+	}
+	s := j.schedule
+	if c, ok := s.(crontab); ok { // the answer must not depend on when the clocks change
+		s = crontab{c.SpecSchedule, time.UTC}
+	}
+	at := s.next(time.Unix(0, 0).UTC())
+	for range 50 {
+		following := s.next(at)
+		if apart := following.Sub(at); j.jitter > apart {
+			j.refuse("a jitter of %v, and its ticks are only %v apart at times; it must end before the next tick", j.jitter, apart)
+			return
+		}
+		at = following
 	}
 }
 

@@ -1,13 +1,12 @@
 package zkcron
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
-	"runtime/debug"
-	"strings"
+	"math/rand/v2"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -16,7 +15,6 @@ import (
 	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
-	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -34,10 +32,12 @@ type shift struct {
 	version int32     // of its node
 	from    time.Time // ticks before it are not of this schedule
 	ticks   uint32
-}
+	extra   bool // the newest run is one out of turn
 
-// maxErr is how many bytes of an error's text are kept.
-const maxErr = 4096
+	requests chan struct{} // has a value when the requests have to be listed
+	watch    *zkconn.Watch // of the requests
+	request  request       // the newest one; its number is 0 if none waits
+}
 
 // abandoned is the error of a run whose end was not recorded.
 const abandoned = "the process ended, or lost its lease, before the function returned"
@@ -51,21 +51,21 @@ func (s *shift) serve(ctx context.Context) error {
 	if err := s.take(ctx); err != nil {
 		return err
 	}
+	s.requests = make(chan struct{}, 1)
+	s.requests <- struct{}{}
+	defer s.unwatch()
 	for {
-		if s.record.unfinished() && s.wants.AtMostOnce {
-			last := s.record
-			last.Err = abandoned
-			if err := s.write(ctx, last); err != nil {
-				return err
-			}
-			s.log("tick given up").Warn("a tick did not come to its end, and is not run again",
-				"job", s.name, "path", s.cron.at.Path, "reason", scheduled(last.Scheduled))
-			s.traceAbandoned(ctx, last)
+		if err := s.giveUp(ctx); err != nil {
+			return err
+		}
+		// A request comes before a tick that is due, and that tick before the next request: neither can hold up the other.
+		if err := s.serveRequests(ctx); err != nil {
+			return err
 		}
 		now := s.cron.clock.now()
-		t := s.next(now)
-		if t.Scheduled.After(now) {
-			if err := s.until(ctx, t.Scheduled); err != nil {
+		t, due := s.next(now)
+		if due.After(now) {
+			if err := s.until(ctx, due); err != nil {
 				return err
 			}
 			continue // more ticks than one may have passed, if this machine was asleep
@@ -73,10 +73,27 @@ func (s *shift) serve(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return errs.OfContext(ctx) // a tick that has come meanwhile is for another holder
 		}
-		if err := s.tick(ctx, t); err != nil {
+		if err := s.tick(ctx, t, due); err != nil {
 			return err
 		}
 	}
+}
+
+// giveUp has a run that did not come to its end not run again, if the job has WithAtMostOnce.
+func (s *shift) giveUp(ctx context.Context) error {
+	if !s.record.underWay() || !s.wants.AtMostOnce {
+		return nil
+	}
+	last := s.record
+	s.extra = !last.unfinished()
+	last.newest(s.extra).Err = abandoned
+	if err := s.write(ctx, last); err != nil {
+		return err
+	}
+	s.log("tick given up").Warn("a tick did not come to its end, and is not run again",
+		"job", s.name, "path", s.cron.at.Path, "reason", s.scheduled(last.newest(s.extra).Scheduled))
+	s.traceAbandoned(ctx, *last.newest(s.extra))
+	return nil
 }
 
 // take reads the record. This session has seen that the process before has left the queue, so it sees what that wrote. Then take writes
@@ -95,7 +112,7 @@ func (s *shift) take(ctx context.Context) error {
 	}
 	if ahead := s.record.Scheduled.Sub(s.cron.clock.now()); ahead > tolerance {
 		s.log("tick in the future").Warn("the last tick lies in the future: a clock was wrong, and no tick runs before that time",
-			"job", s.name, "path", s.cron.at.Path, "reason", scheduled(s.record.Scheduled))
+			"job", s.name, "path", s.cron.at.Path, "reason", s.scheduled(s.record.Scheduled))
 	}
 	s.from = time.UnixMilli(s.agreed.Written)
 	return s.write(ctx, s.record)
@@ -118,8 +135,13 @@ func (s *shift) confirm(ctx context.Context, recordMade int64) error {
 // log is the logger for a line about the job; what is the cause.
 func (s *shift) log(what string) *slog.Logger { return s.cron.at.Log().Once(what, s.node) }
 
-// scheduled says in a line of the log which tick it is about.
-func scheduled(at time.Time) string { return "scheduled for " + at.Format(time.RFC3339Nano) }
+// scheduled says in a line of the log which run it is about.
+func (s *shift) scheduled(at time.Time) string {
+	if s.extra {
+		return "out of turn, at " + at.Format(time.RFC3339Nano)
+	}
+	return "scheduled for " + at.Format(time.RFC3339Nano)
+}
 
 // read reads the record as it is on the servers. If another program has removed it, read makes it again.
 func (s *shift) read(ctx context.Context) (data []byte, stat *zk.Stat, err error) {
@@ -138,21 +160,23 @@ func (s *shift) read(ctx context.Context) (data []byte, stat *zk.Stat, err error
 	return data, stat, r.Err
 }
 
-// write sets the record, while the lease lasts and the job has our terms.
-func (s *shift) write(ctx context.Context, to run) error {
-	return s.set(ctx, to, &zk.CheckVersionRequest{Path: s.node, Version: s.agreed.Number})
+// write sets the record, while the lease lasts and the job has our terms. The checks come after it in the transaction: one that is
+// repeated is refused because of the record's version before it is refused by them.
+func (s *shift) write(ctx context.Context, to run, checks ...any) error {
+	return s.set(ctx, to, 1, append([]any{&zk.CheckVersionRequest{Path: s.node, Version: s.agreed.Number}, nil}, checks...))
 }
 
-// set sets the record, while the lease lasts and the checks pass.
-func (s *shift) set(ctx context.Context, to run, checks ...any) error {
-	data, at := record.Encode(to), len(checks)
+// set sets the record, while the lease lasts and the other operations pass. It is the operation with the index at.
+func (s *shift) set(ctx context.Context, to run, at int, ops []any) error {
+	data := record.Encode(to)
 	for pace := (node.Pace{}); ; {
 		sent := s.cron.clock.wall()
-		res, err := s.lease.GuardBare(ctx, append(checks[:at:at], &zk.SetDataRequest{Path: s.node + recordName, Data: data, Version: s.version}))
+		ops[at] = &zk.SetDataRequest{Path: s.node + recordName, Data: data, Version: s.version}
+		res, err := s.lease.GuardBare(ctx, ops)
 		switch {
 		case err == nil:
 			s.record, s.version = to, zkconn.NextVersion(s.version)
-			if len(res) == at+1 && res[at].Stat != nil {
+			if len(res) > at && res[at].Stat != nil {
 				s.cron.clock.heard(sent, s.cron.clock.wall(), res[at].Stat.Mtime, s.cron.at.Log())
 			}
 			return nil
@@ -166,6 +190,8 @@ func (s *shift) set(ctx context.Context, to run, checks ...any) error {
 				s.record, s.version = to, stat.Version
 			}
 			return err
+		case record.RefusedAt(err, at+1, zk.ErrNoNode):
+			return errWithdrawn
 		case record.Conflict(err):
 			return errMeddled
 		case !zksync.Ambiguous(err) || s.lease.Err() != nil || ctx.Err() != nil:
@@ -178,12 +204,12 @@ func (s *shift) set(ctx context.Context, to run, checks ...any) error {
 	}
 }
 
-// next is the tick that is to run next, by the record and at this time. If it is in the future, ask again later.
-func (s *shift) next(now time.Time) Tick {
-	t := Tick{Name: s.name, LastErr: s.record.Err}
+// next is the tick that is to run next, by the record and at this time, and when it is due. If that is in the future, ask again later.
+func (s *shift) next(now time.Time) (t Tick, due time.Time) {
+	t = Tick{Name: s.name, LastErr: s.record.Err}
 	if s.record.unfinished() {
 		t.Scheduled, t.Missed, t.LastErr = s.record.Scheduled.In(s.zone), s.record.Missed, abandoned
-		return t
+		return t, t.Scheduled
 	}
 	// The job got its terms at a time by the leader's clock, which may have been wrong. Then the ticks begin now. The shift keeps
 	// that time: if they began with each look, no tick would ever be due.
@@ -196,33 +222,51 @@ func (s *shift) next(now time.Time) Tick {
 	}
 	t.Scheduled = s.schedule.next(last.In(s.zone))
 	if s.wants.Missed == RunAll {
-		return t
+		return t, s.due(t.Scheduled)
 	}
-	if p, ok := s.schedule.(periodic); ok && now.After(t.Scheduled) { // there may be too many to go through
-		t.Missed = int(now.Sub(t.Scheduled) / time.Duration(p))
+	// There may be too many to go through. The newest may be due later, so the one before it is looked at, too.
+	if p, ok := s.schedule.(periodic); ok && now.Sub(t.Scheduled) > time.Duration(p) {
+		t.Missed = int(now.Sub(t.Scheduled)/time.Duration(p)) - 1
 		t.Scheduled = t.Scheduled.Add(time.Duration(t.Missed) * time.Duration(p))
 	}
-	for !t.Scheduled.After(now) {
+	for due = s.due(t.Scheduled); !due.After(now); t.Missed++ {
 		following := s.schedule.next(t.Scheduled)
-		late := s.wants.Missed == Skip && now.Sub(t.Scheduled) > 2*s.lease.Ticket().Epoch.Timeout()
-		if following.After(now) && !late {
+		later := s.due(following)
+		late := s.wants.Missed == Skip && now.Sub(due) > 2*s.lease.Ticket().Epoch.Timeout()
+		if later.After(now) && !late {
 			break
 		}
-		t.Scheduled = following
-		t.Missed++
+		t.Scheduled, due = following, later
 	}
-	return t
+	return t, due
 }
 
-// until waits for a time of day. A timer does not notice that the clock is set, so until looks at the clock each minute.
+// due is when a tick begins: at its time, or, with WithJitter, at a moment within the jitter and before the next tick. The moment
+// follows from the tick and from the job's node, which is another one in each cluster, also if the path is the same.
+func (s *shift) due(tick time.Time) time.Time {
+	if s.jitter == 0 {
+		return tick
+	}
+	h := fnv.New64a()
+	fmt.Fprintln(h, s.terms.Base, s.agreed.Founded)
+	moment := rand.New(rand.NewPCG(h.Sum64(), uint64(tick.UnixNano())))
+	within := min(s.jitter, s.schedule.next(tick).Sub(tick))
+	return tick.Add(time.Duration(moment.Int64N(int64(max(within, 1)))))
+}
+
+// until waits for a time of day, or for a request. A timer does not notice that the clock is set, so until looks at the clock each minute.
 func (s *shift) until(ctx context.Context, at time.Time) error {
 	for {
 		rest := at.Sub(s.cron.clock.now())
 		if rest <= 0 {
 			return nil
 		}
+		asked := false
 		select {
 		case <-time.After(min(rest, time.Minute)):
+		case <-s.requests:
+			s.heard()
+			asked = true
 		case <-s.lease.UnwatchedContext().Done():
 		case <-ctx.Done():
 		}
@@ -232,95 +276,8 @@ func (s *shift) until(ctx context.Context, at time.Time) error {
 		if ctx.Err() != nil {
 			return errs.OfContext(ctx)
 		}
-	}
-}
-
-// tick runs a tick. The function begins only when its start is known to be in the record.
-func (s *shift) tick(ctx context.Context, t Tick) error {
-	// A later shift has a token with a greater zxid: its entry was behind this one.
-	s.ticks++
-	t.Token = zksync.Token{Zxid: s.lease.Token().Zxid, Seq: s.ticks}
-	before := s.record
-	begun := run{Scheduled: t.Scheduled, Missed: t.Missed, Started: s.cron.clock.now(), Owner: s.cron.at.Owner(), Token: t.Token}
-	longer, stop := node.Extend(ctx, node.Grace)
-	defer stop()
-	if err := s.write(longer, begun); err != nil {
-		return err
-	}
-	// If ctx has ended meanwhile, the tick has not begun, and is for another holder. And perhaps this machine's clock was ahead: the
-	// answer had the servers' time.
-	if ctx.Err() != nil || t.Scheduled.After(s.cron.clock.now()) {
-		return s.write(longer, before)
-	}
-	if t.Missed > 0 {
-		s.log("ticks missed").Warn("ticks were missed",
-			"job", s.name, "path", s.cron.at.Path, "reason", fmt.Sprintf("%d before the one that is %s", t.Missed, scheduled(t.Scheduled)))
-	}
-	switch {
-	case before.unfinished(): // this is another run of its tick
-		s.traceAbandoned(ctx, before)
-	case t.Missed > 0:
-		s.trace(ctx, tickMissed, begun, session.Tick{Missed: t.Missed})
-	}
-	began := time.Now()
-	err := s.call(ctx, t, began)
-	if err != nil && ctx.Err() != nil {
-		return errs.OfContext(ctx) // it was not finished, and the next process runs it again
-	}
-	outcome := tickDone
-	if err != nil {
-		outcome = tickFailed
-		s.log("tick failed").Warn("a tick failed", "job", s.name, "path", s.cron.at.Path, "reason", scheduled(t.Scheduled), "error", err)
-	}
-	result := s.end(context.WithoutCancel(ctx), err)
-	s.traceEnd(ctx, outcome, began, err)
-	return result
-}
-
-// call runs the function.
-func (s *shift) call(ctx context.Context, t Tick, began time.Time) error {
-	ctx, end := s.lease.Bind(ctx)
-	defer end()
-	done := make(chan error, 1)
-	go func() { // of its own, because it may call runtime.Goexit
-		err := errors.New("the function called runtime.Goexit")
-		defer func() {
-			if p := recover(); p != nil {
-				s.panicked(ctx, p, began)
-				panic(p)
-			}
-			done <- err
-		}()
-		err = s.f(ctx, t)
-	}()
-	return <-done
-}
-
-// panicked records a panic as the error of its tick, or the next process would run into the same one.
-func (s *shift) panicked(ctx context.Context, p any, began time.Time) {
-	s.log("panic").Error("a job panicked", "job", s.name, "path", s.cron.at.Path, "error", fmt.Errorf("%v\n%s", p, debug.Stack()))
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.lease.Ticket().Epoch.Timeout())
-	defer cancel()
-	err := fmt.Errorf("panic: %v", p)
-	_ = s.end(ctx, err) // the process ends, whether it is recorded or not
-	s.traceEnd(ctx, tickPanicked, began, err)
-}
-
-// end writes the end of the run in the record. The tick is done, so no other process must run it again: end tries to write as long as
-// the lease lasts, also if the context of Run has ended. If the job has other terms by now, it writes the end without the check of the
-// terms, and the shift is over.
-func (s *shift) end(ctx context.Context, err error) error {
-	ended := s.record
-	ended.Ended = s.cron.clock.now()
-	if err != nil {
-		text := err.Error()
-		ended.Err = cmp.Or(strings.ToValidUTF8(text[:min(len(text), maxErr)], ""), "an error without a text")
-	}
-	result := s.write(ctx, ended)
-	if errors.Is(result, errMeddled) {
-		if err := s.set(ctx, ended); err != nil {
-			return err
+		if asked {
+			return nil
 		}
 	}
-	return result
 }

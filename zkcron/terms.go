@@ -67,7 +67,7 @@ func (r *runner) supersede(ctx context.Context, e *zkconn.Epoch, v record.Versio
 		if err != nil {
 			return err
 		}
-		if len(entries) > 0 && !begun.unfinished() {
+		if len(entries) > 0 && !begun.underWay() {
 			ops = append(ops, &zk.CheckVersionRequest{Path: r.terms.Base + recordName, Version: stat.Version},
 				&zk.DeleteRequest{Path: r.grants.Queue().Dir + "/" + entries[0].Name, Version: -1})
 		}

@@ -3,6 +3,8 @@ package zkcron
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,7 +28,7 @@ func (p periodic) next(t time.Time) time.Time {
 	if into < 0 { // before the epoch
 		into += time.Duration(p)
 	}
-	return t.Add(time.Duration(p) - into).UTC()
+	return t.Add(time.Duration(p) - into)
 }
 
 // fields parses the five fields of a spec.
@@ -79,8 +81,15 @@ func zoneName(zone *time.Location) string {
 	return time.Unix(0, 0).In(time.FixedZone("", offset)).Format("UTC-07:00:00")
 }
 
-// parse reads a spec of five fields. zone is the one that was given beside it; nil for none. It returns the schedule, the spec
-// without its zone and with single spaces, and the zone.
+// descriptors are the names of some specs, as robfig/cron has them. A job keeps the spec and not the name, so
+// "@daily" and "0 0 * * *" are the same schedule for all processes, also for those of versions without descriptors.
+var descriptors = map[string]string{
+	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
+	"@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
+}
+
+// parse reads a spec of five fields, or a descriptor. zone is the one that was given beside it; nil for none. It returns the
+// schedule, the five fields with single spaces, and the zone.
 func parse(spec string, zone *time.Location) (s schedule, text string, loc *time.Location, err error) {
 	if loc = zone; loc == nil {
 		loc = time.UTC
@@ -102,6 +111,14 @@ func parse(spec string, zone *time.Location) (s schedule, text string, loc *time
 	if err != nil {
 		return nil, text, time.UTC, err
 	}
+	if d, there := strings.CutPrefix(text, "@every "); there {
+		return parsePeriod(d, loc)
+	}
+	if d, there := descriptors[text]; there {
+		text = d
+	} else if strings.HasPrefix(text, "@") {
+		return nil, text, loc, fmt.Errorf("an unknown descriptor; use one of %s or \"@every 5m\"", strings.Join(slices.Sorted(maps.Keys(descriptors)), ", "))
+	}
 	parsed, err := fields.Parse(text)
 	if err != nil {
 		return nil, text, loc, err
@@ -112,6 +129,19 @@ func parse(spec string, zone *time.Location) (s schedule, text string, loc *time
 	}
 	ticks.Location = time.UTC
 	return crontab{ticks, loc}, text, loc, nil
+}
+
+// parsePeriod reads what follows "@every". All processes agree on the ticks in each zone, so the zone is only that in which
+// the function gets their times.
+func parsePeriod(text string, loc *time.Location) (schedule, string, *time.Location, error) {
+	d, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		return nil, text, loc, err
+	case d < time.Millisecond: // a tick costs two requests
+		return nil, text, loc, fmt.Errorf("a period of %v; it must be a millisecond at least", d)
+	}
+	return periodic(d), "@every " + d.String(), loc, nil
 }
 
 // tolerance is how much a clock may differ from the clock of the servers' leader.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/robfig/cron/v3"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -16,7 +17,7 @@ func TestAPeriodIsAlignedToTheEpoch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(400*24*time.Hour)).Draw(t, "d"))
 		at := time.Unix(0, rapid.Int64Range(-1e18, 4e18).Draw(t, "at"))
-		next := periodic(d).next(at)
+		next := periodic(d).next(at.UTC())
 		require.True(t, next.After(at))
 		require.LessOrEqual(t, next.Sub(at), d)
 		require.Zero(t, next.UnixNano()%int64(d))
@@ -32,10 +33,67 @@ func TestASpecAlwaysHasANextTick(t *testing.T) {
 	require.Equal(t, time.Date(2104, 2, 29, 5, 30, 0, 0, time.UTC), s.next(at.AddDate(4, 0, 0)), "2100 is no leap year")
 }
 
+func TestADescriptorIsTheSpecThatTheParserOfOthersHasForIt(t *testing.T) {
+	for descriptor, spec := range descriptors {
+		theirs, err := cron.ParseStandard(descriptor)
+		require.NoError(t, err)
+		ours, text, _, err := parse(descriptor, time.UTC)
+		require.NoError(t, err)
+		require.Equal(t, spec, text, "the record has the fields: a process that gives them has the same schedule")
+		want := *theirs.(*cron.SpecSchedule)
+		want.Location = time.UTC
+		require.Equal(t, want, *ours.(crontab).SpecSchedule, descriptor)
+	}
+	_, _, _, err := parse("@reboot", nil)
+	require.ErrorContains(t, err, `use one of @annually, @daily, @hourly, @midnight, @monthly, @weekly, @yearly or "@every 5m"`)
+}
+
+func TestEveryInASpecIsAlignedToTheEpochInEachZone(t *testing.T) {
+	for _, spec := range []string{"@every 7m", "CRON_TZ=Asia/Kathmandu @every 7m", "TZ=Europe/Berlin  @every  420s"} {
+		s, text, _, err := parse(spec, nil)
+		require.NoError(t, err, spec)
+		require.Equal(t, "@every 7m0s", text, spec)
+		require.Equal(t, periodic(7*time.Minute), s, spec)
+	}
+	for _, spec := range []string{"@every", "@every 0s", "@every -1m", "@every 10us", "@every day"} {
+		_, _, _, err := parse(spec, nil)
+		require.Error(t, err, spec)
+	}
+}
+
+func TestTheMomentOfATickIsWithinTheJitterAndBeforeTheNextTick(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	require.NoError(t, err)
+	s, _, _, err := parse("30 2 * * *", berlin)
+	require.NoError(t, err)
+	of := func(name string) *shift {
+		r := &runner{job: &job{name: name, schedule: s, zone: berlin, jitter: 20 * time.Hour}, cron: new(Cron)}
+		r.agreed.Founded, r.terms.Base = 7, "/schedules/zkcron/"+name
+		return &shift{runner: r}
+	}
+	a, b, again := of("a"), of("b"), of("a")
+	at, equal, least, most := time.Date(2026, 1, 1, 0, 0, 0, 0, berlin), 0, time.Duration(1<<62), time.Duration(0)
+	for range 1000 {
+		at = s.next(at)
+		due := a.due(at)
+		require.False(t, due.Before(at))
+		require.True(t, due.Before(s.next(at)), "where the clock shows 2:30 twice, the two ticks are an hour apart")
+		require.Equal(t, due, again.due(at), "the process that takes over goes by the same moment")
+		if due.Equal(b.due(at)) {
+			equal++
+		}
+		least, most = min(least, due.Sub(at)), max(most, due.Sub(at))
+	}
+	require.Zero(t, equal, "jobs with one schedule begin at different moments")
+	require.Less(t, least, time.Hour)
+	require.Greater(t, most, 19*time.Hour)
+	require.Less(t, most, 20*time.Hour)
+}
+
 // Some of these made the parser panic.
 func FuzzParse(f *testing.F) {
 	for _, spec := range []string{"", " ", "TZ=", "CRON_TZ=UTC", "TZ= * * * * *", "CRON_TZ=UTC * * * * *", "*/5 1-3,7 ? jan-MAR sun", ", , , , ,",
-		"-1 * * * *", "70/5 * * * *", "*/0 * * * *", "1-5-9 * * * *", "99999999999999999999 * * * *", "@every 1s", "0 0 31 2 *"} {
+		"-1 * * * *", "70/5 * * * *", "*/0 * * * *", "1-5-9 * * * *", "99999999999999999999 * * * *", "@every 1s", "0 0 31 2 *", "@daily", "TZ=UTC @every 5m", "@every -1s", "@every 1ns", "@reboot"} {
 		f.Add(spec)
 	}
 	f.Fuzz(func(t *testing.T, spec string) {
@@ -163,9 +221,14 @@ func TestAJobThatWasMadeUnderAWrongClockHasItsTicks(t *testing.T) {
 	require.NoError(t, err)
 	h := &shift{runner: &runner{job: &job{schedule: s, zone: time.UTC}}}
 	h.from = now.AddDate(1, 0, 0)
-	due := h.next(now).Scheduled
+	tick := func(now time.Time) time.Time {
+		next, due := h.next(now)
+		require.Equal(t, next.Scheduled, due)
+		return due
+	}
+	due := tick(now)
 	require.Equal(t, now.Add(30*time.Second), due)
-	require.Equal(t, due, h.next(due).Scheduled, "it is due when its time has come")
+	require.Equal(t, due, tick(due), "it is due when its time has come")
 	h.from = now.Add(-90 * time.Second)
-	require.Equal(t, now.Add(-30*time.Second), h.next(now).Scheduled)
+	require.Equal(t, now.Add(-30*time.Second), tick(now))
 }

@@ -26,7 +26,7 @@ func (s *shift) trace(ctx context.Context, outcome string, r run, more session.T
 		return
 	}
 	more.Path, more.Name, more.Job, more.Outcome = s.cron.at.Path, s.cron.at.Settings.Label, s.name, outcome
-	more.Scheduled = r.Scheduled.In(s.zone)
+	more.Scheduled, more.OutOfTurn = r.Scheduled.In(s.zone), s.extra
 	if outcome != tickMissed {
 		more.Token = node.Token(r.Token)
 	}
@@ -40,7 +40,7 @@ func (s *shift) traceAbandoned(ctx context.Context, r run) {
 
 // traceEnd calls it with the end of the newest run, unless that could not be recorded: then the next holder finds none.
 func (s *shift) traceEnd(ctx context.Context, outcome string, began time.Time, err error) {
-	if !s.record.unfinished() {
-		s.trace(ctx, outcome, s.record, session.Tick{Took: time.Since(began), Err: err})
+	if !s.record.underWay() {
+		s.trace(ctx, outcome, *s.record.newest(s.extra), session.Tick{Took: time.Since(began), Err: err})
 	}
 }

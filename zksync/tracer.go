@@ -200,6 +200,7 @@ type TickData struct {
 	Name      string // of WithName at the Cron; else empty
 	Job       string
 	Scheduled time.Time     // of a missed one that of the tick that runs
+	OutOfTurn bool          // a run because of RunNow, and not a tick
 	Outcome   string        // done, failed, panicked, abandoned, missed
 	Missed    int           // ticks that this one stands for, if the outcome is missed
 	Token     Token         // of the run; zero for missed

@@ -133,7 +133,7 @@ func adaptRecipes(trace *session.Trace, t Tracer) {
 	if t, ok := t.(TickTracer); ok {
 		trace.Tick = func(ctx context.Context, d session.Tick) {
 			t.Tick(ctx, TickData{
-				Path: d.Path, Name: d.Name, Job: d.Job, Scheduled: d.Scheduled, Outcome: d.Outcome, Missed: d.Missed,
+				Path: d.Path, Name: d.Name, Job: d.Job, Scheduled: d.Scheduled, OutOfTurn: d.OutOfTurn, Outcome: d.Outcome, Missed: d.Missed,
 				Token: Token(d.Token), Took: d.Took, Err: d.Err,
 			})
 		}

@@ -62,6 +62,7 @@ type Delivery struct {
 type Tick struct {
 	Path, Name, Job string
 	Scheduled       time.Time
+	OutOfTurn       bool
 	Outcome         string
 	Missed          int
 	Token           node.Token

@@ -33,7 +33,7 @@ func TestATickTakesTwoRequestsAndTheWaitForItNone(t *testing.T) {
 		first, second := daily(proving.Calm(v), nothing), daily(proving.Calm(v), nothing)
 		look := proving.Calm(v)
 		var a, b *proving.Attempt
-		v.Costs(5, func() { a = starts(ctx, first); v.Queued(queue, 1) }, "the terms, the entry, the record twice, and a watch of the entry")
+		v.Costs(6, func() { a = starts(ctx, first); v.Queued(queue, 1) }, "the terms, the entry, the record twice, and watches of the entry and of the requests")
 		others, leave := context.WithCancel(t.Context())
 		v.Costs(4, func() { b = starts(others, second); v.Queued(queue, 2) }, "the terms, the entry, the list, the watches")
 		v.Costs(2, func() { last(v, look) })
@@ -49,7 +49,7 @@ func TestATickTakesTwoRequestsAndTheWaitForItNone(t *testing.T) {
 		defer leave()
 		b = starts(others, second)
 		v.Settled(queue, 2)
-		v.Costs(1+2, func() { ends(v, cancel, a); v.Queued(queue, 1) }, "a delete; then the record twice")
+		v.Costs(1+3, func() { ends(v, cancel, a); v.Queued(queue, 1) }, "a delete; then the record twice, and a watch of the requests")
 		ends(v, leave, b)
 	})
 }
@@ -60,7 +60,7 @@ func TestAJobIsMadeWithFiveRequestsMore(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var a *proving.Attempt
 		c := daily(proving.Calm(v), func(context.Context, zkcron.Tick) error { return nil })
-		v.Costs(5+5, func() { a = starts(ctx, c); v.Queued(queue, 1) })
+		v.Costs(6+5, func() { a = starts(ctx, c); v.Queued(queue, 1) })
 		ends(v, cancel, a)
 	})
 }
