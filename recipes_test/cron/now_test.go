@@ -48,3 +48,235 @@ func TestAcceptance196RunNowRunsTheJobOnceWhereverItIs(t *testing.T) {
 		ends(v, cancel, runs...)
 	})
 }
+
+func TestAcceptance196CallsThatComeBeforeTheRunBeginsShareIt(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var b book
+		run := starts(ctx, daily(v.Session(), b.writes(0, func(context.Context, zkcron.Tick) error {
+			time.Sleep(10 * time.Second)
+			return errJob
+		})))
+		v.Queued(queue, 1)
+		s := v.Session()
+		began := time.Now()
+		first := asks(t.Context(), s)
+		time.Sleep(time.Second)
+		later := []*proving.Attempt{asks(t.Context(), s), asks(t.Context(), v.Session()), asks(t.Context(), v.Session())}
+		time.Sleep(time.Second)
+		withdrawn, leave := context.WithCancel(t.Context())
+		gone := asks(withdrawn, v.Session())
+		time.Sleep(time.Second)
+		leave()
+		require.ErrorIs(t, v.Failed(gone), context.Canceled)
+		err := v.Failed(first)
+		require.ErrorIs(t, err, zkcron.ErrFailed)
+		require.EqualError(t, err, "zkcron: run now /schedules/a: the run failed: the disk is full")
+		v.Took(began, 10*time.Second, "the first run")
+		for _, a := range later {
+			require.ErrorIs(t, v.Failed(a), zkcron.ErrFailed)
+		}
+		v.Took(began, 20*time.Second, "the second run, which is for all that came while the first one ran")
+		time.Sleep(time.Minute)
+		require.Len(t, b.all(), 2)
+		require.Empty(t, v.Children(jobs+"/"+job+"/record"))
+		ends(v, cancel, run)
+	})
+}
+
+func TestAcceptance196ARunOutOfTurnLeavesTheScheduleAsItIs(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var b book
+		s := v.Session()
+		run := starts(ctx, every(s, b.writes(0, func(_ context.Context, t zkcron.Tick) error {
+			switch {
+			case t.OutOfTurn:
+				time.Sleep(2 * time.Second) // from 2.5 to 4.5: the ticks 3 and 4 are due
+				return errJob
+			case t.Scheduled.Equal(second(2)):
+				return context.DeadlineExceeded
+			}
+			return nil
+		})))
+		time.Sleep(time.Until(second(2)) + 500*time.Millisecond)
+		call := asks(t.Context(), v.Session())
+		time.Sleep(time.Second)
+		r := last(v, s)
+		require.Equal(t, second(2), r.Scheduled, "Last is about ticks")
+		require.Equal(t, context.DeadlineExceeded.Error(), r.Err)
+		require.ErrorIs(t, v.Failed(call), zkcron.ErrFailed)
+		time.Sleep(time.Until(second(5)) + 100*time.Millisecond)
+		var ticks []zkcron.Tick
+		for _, e := range b.all() {
+			if !e.tick.OutOfTurn {
+				ticks = append(ticks, e.tick)
+				continue
+			}
+			require.Equal(t, context.DeadlineExceeded.Error(), e.tick.LastErr)
+			require.Equal(t, second(2).Add(500*time.Millisecond), e.tick.Scheduled.Truncate(100*time.Millisecond))
+		}
+		require.Len(t, ticks, 4)
+		require.Equal(t, second(4), ticks[2].Scheduled)
+		require.Equal(t, 1, ticks[2].Missed, "the tick of second 3, as if a tick had taken so long")
+		require.Equal(t, context.DeadlineExceeded.Error(), ticks[2].LastErr)
+		require.Equal(t, second(5), ticks[3].Scheduled)
+		require.Empty(t, ticks[3].LastErr)
+		b.grows(t, "")
+		ends(v, cancel, run)
+	})
+}
+
+func TestAcceptance197ARunOutOfTurnWhoseProcessDiesRunsAgainUnlessAtMostOnce(t *testing.T) {
+	for _, once := range []bool{false, true} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			var b book
+			var opts []zkcron.JobOption
+			if once {
+				opts = append(opts, zkcron.WithAtMostOnce())
+			}
+			begin := func(n int) (*zksync.Session, *proving.Attempt, context.CancelFunc) {
+				s := v.Session(zksync.WithTimeout(6 * time.Second))
+				c := zkcron.New(s, path)
+				c.At(job, "@yearly", b.writes(n, func(context.Context, zkcron.Tick) error { time.Sleep(5 * time.Second); return nil }), opts...)
+				ctx, cancel := context.WithCancel(t.Context())
+				return s, starts(ctx, c), cancel
+			}
+			victim, dead, stop := begin(0)
+			v.Queued(queue, 1)
+			_, run, cancel := begin(1)
+			v.Queued(queue, 2)
+			call := asks(t.Context(), v.Session())
+			time.Sleep(time.Second)
+			v.Server.Partition(victim.ID())
+			stop()
+			<-dead.Done
+			<-call.Done
+			all := b.all()
+			if once {
+				require.ErrorIs(t, call.Err, zkcron.ErrFailed)
+				require.ErrorContains(t, call.Err, "before the function returned")
+				require.Len(t, all, 1)
+			} else {
+				require.NoError(t, call.Err)
+				require.Len(t, all, 2)
+				require.True(t, all[0].tick.Scheduled.Equal(all[1].tick.Scheduled), "it is the same run")
+				require.True(t, all[1].tick.OutOfTurn)
+				require.Equal(t, 1, all[1].node)
+				require.Contains(t, all[1].tick.LastErr, "before the function returned")
+				b.grows(t, "")
+			}
+			require.NoError(t, zkcron.New(v.Session(), path).RunNow(t.Context(), job), "the job can run again")
+			ends(v, cancel, run)
+		})
+	}
+}
+
+func TestAcceptance198RunNowWaitsForAProcessAndWithdrawsItsRequest(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		var b book
+		s := v.Session()
+		c := daily(v.Session(), b.writes(0, nil))
+		require.ErrorIs(t, zkcron.New(s, path).RunNow(t.Context(), job), zksync.ErrNotFound)
+		require.False(t, v.Exists(path))
+		asked, leave := context.WithCancel(t.Context())
+		call := proving.Waits(asked, func(ctx context.Context) error { return c.RunNow(ctx, job) }) // it has registered the job, and makes it
+		record := jobs + "/" + job + "/record"
+		v.Eventually(func() bool { return v.Exists(record) && len(v.Children(record)) == 1 }, "the request is there")
+		leave()
+		require.ErrorIs(t, v.Failed(call), context.Canceled)
+		v.Left(record, 0, "the request")
+		ctx, cancel := context.WithCancel(t.Context())
+		run := starts(ctx, c)
+		v.Settled(queue, 1)
+		require.Empty(t, b.all(), "the request was withdrawn")
+		ends(v, cancel, run)
+		call = asks(t.Context(), s)
+		v.Eventually(func() bool { return len(v.Children(record)) == 1 }, "the request is there")
+		ctx, cancel = context.WithCancel(t.Context())
+		run = starts(ctx, c)
+		v.Passes(call)
+		require.Len(t, b.all(), 1)
+		ends(v, cancel, run)
+	})
+}
+
+// The session of the caller ends while the job runs, and before it runs.
+func TestAcceptance197ACallOutlivesTheSessionOfItsCaller(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var b book
+		run := starts(ctx, daily(v.Session(), b.writes(0, func(context.Context, zkcron.Tick) error { time.Sleep(time.Minute); return nil })))
+		v.Queued(queue, 1)
+		s, other := v.Session(), v.Session()
+		began := time.Now()
+		running := asks(t.Context(), s)
+		time.Sleep(time.Second)
+		waiting := asks(t.Context(), other)
+		time.Sleep(time.Second)
+		v.Expire(s)
+		v.Expire(other)
+		v.Passes(running)
+		v.Took(began, time.Minute, "the run under way was its run")
+		v.Passes(waiting)
+		v.Took(began, 2*time.Minute, "the run after it")
+		time.Sleep(5 * time.Minute)
+		require.Len(t, b.all(), 2)
+		require.Empty(t, v.Children(jobs+"/"+job+"/record"))
+		ends(v, cancel, run)
+	})
+}
+
+func TestAcceptance198WhatRunNowCosts(t *testing.T) {
+	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
+		ctx, cancel := context.WithCancel(t.Context())
+		run := starts(ctx, daily(proving.Calm(v), func(context.Context, zkcron.Tick) error { time.Sleep(200 * time.Millisecond); return nil }))
+		v.Settled(queue, 1)
+		s := proving.Calm(v)
+		c := zkcron.New(s, path)
+		require.NoError(t, c.RunNow(t.Context(), job))
+		v.Quiet()
+		// The run may begin before the caller reads the record for the first time, and the removal may come before the end of the list.
+		v.CostsAtMost(12, func() { require.NoError(t, c.RunNow(t.Context(), job)); v.Quiet() },
+			"the caller's node, whether it exists, the record three times, a sync, a list and the removal; the holder's list, start, end, list")
+		ends(v, cancel, run)
+	})
+}
+
+// The plain model: each call that succeeds has a run that begins after the call began and ends before it returns, and nothing runs
+// beside what was asked for.
+func TestAcceptance197EveryFaultLeavesACallWithOneRun(t *testing.T) {
+	proving.EveryFault(t, func(t *testing.T, v *proving.Env) func(string) {
+		var b book
+		cs := []*zkcron.Cron{daily(v.Session(), b.writes(0, nil)), daily(v.Session(), b.writes(1, nil))}
+		caller := zkcron.New(v.Session(), path)
+		return func(name string) {
+			var stops []context.CancelFunc
+			var runs []*proving.Attempt
+			for _, c := range cs {
+				ctx, cancel := context.WithCancel(context.Background())
+				stops, runs = append(stops, cancel), append(runs, starts(ctx, c))
+			}
+			time.Sleep(5 * time.Second)
+			for range 2 {
+				before, began := len(b.all()), time.Now()
+				require.NoError(t, caller.RunNow(context.Background(), job), name)
+				all := b.all()[before:]
+				require.NotEmpty(t, all, name)
+				require.False(t, all[0].at.Before(began), name)
+				for _, e := range all[1:] {
+					require.Equal(t, all[0].tick.Scheduled.UTC(), e.tick.Scheduled.UTC(), "%s: another run of the same, after a lost session", name)
+				}
+			}
+			for i := range cs {
+				stops[i]()
+				<-runs[i].Done
+				require.ErrorIs(t, runs[i].Err, context.Canceled, name)
+			}
+			v.Later()
+			b.grows(t, name)
+			require.Empty(t, v.Children(jobs+"/"+job+"/record"), name)
+			require.Empty(t, v.Children(queue), name)
+		}
+	})
+}
