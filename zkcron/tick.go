@@ -111,8 +111,7 @@ func (s *shift) call(ctx context.Context, t Tick, began time.Time) error {
 	switch cause := context.Cause(ctx); {
 	case cause != timedOut(s.timeout):
 	case err == nil:
-		s.log("timeout").Warn("a tick succeeded after its timeout", "job", s.name, "path", s.cron.at.Path, "reason", s.scheduled(t.Scheduled),
-			"duration", time.Since(began))
+		s.log("timeout").Warn("a tick succeeded after its timeout", "job", s.name, "path", s.cron.at.Path, "reason", s.scheduled(t.Scheduled))
 	case !errors.Is(err, cause):
 		err = fmt.Errorf("%w: %w", cause, err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -25,16 +26,32 @@ const (
 	scheduledEnv = "MENAGERIE_SCHEDULED"
 	missedEnv    = "MENAGERIE_MISSED"
 	lastErrEnv   = "MENAGERIE_LAST_ERR"
+	outOfTurnEnv = "MENAGERIE_OUT_OF_TURN"
 )
 
 // cronOptions is the command line of cron.
 type cronOptions struct {
 	lockOptions
-	job    string
-	spec   string
-	every  time.Duration
-	missed string
-	once   bool
+	job      string
+	spec     string
+	every    time.Duration
+	missed   string
+	once     bool
+	limit    time.Duration
+	jitter   time.Duration
+	revision int
+}
+
+// jobOptions are the options of the job.
+func (o cronOptions) jobOptions() []zkcron.JobOption {
+	opts := []zkcron.JobOption{zkcron.WithMissed(missedPolicies[o.missed]), zkcron.WithJitter(o.jitter), zkcron.WithRevision(o.revision)}
+	if o.once {
+		opts = append(opts, zkcron.WithAtMostOnce())
+	}
+	if o.limit > 0 {
+		opts = append(opts, zkcron.WithTimeout(o.limit))
+	}
+	return opts
 }
 
 // missedPolicies are the values of --missed.
@@ -42,19 +59,22 @@ var missedPolicies = map[string]zkcron.Missed{"once": zkcron.RunOnce, "skip": zk
 
 func (a *app) cronCommand() *cobra.Command {
 	var o cronOptions
-	var every positiveDuration
+	var every, limit, jitter positiveDuration
 	grace := graceDuration(5 * time.Second)
 	cmd := &cobra.Command{
-		Use:   "cron PATH (--spec SPEC | --every D) [--name NAME] [--missed WHAT] [--at-most-once] -- CMD ARGS...",
+		Use: `cron PATH (--spec SPEC | --every D) [--name NAME] [--missed WHAT] [--at-most-once] -- CMD ARGS...
+  menagerie cron run-now PATH [NAME] [--wait D]`,
 		Short: "Run a command at its times, each time on one of many machines",
 		Long: `Start it on every machine that may do the work. At each tick one machine runs CMD: the one that
 started first. When that one ends, dies or is cut off, the one that has waited longest takes over.
 The command runs until a signal ends it. PATH is a schedule; each --name in it is a job.
 
---spec has five fields as in crontab: minute, hour, day of the month, month, day of the week. Times
-are in UTC; "CRON_TZ=Europe/Berlin 0 3 * * *" is in that time zone. --every has a tick at each
-multiple of D since 1970. All machines must give the same schedule, --missed and --at-most-once. A
-machine with different ones waits, and says so, until the last of the others has ended.
+--spec has five fields as in crontab: minute, hour, day of the month, month, day of the week; or it is
+@yearly, @monthly, @weekly, @daily or @hourly. Times are in UTC; "CRON_TZ=Europe/Berlin 0 3 * * *" is
+in that time zone. --every has a tick at each multiple of D since 1970, as --spec "@every D" has. All
+machines must give the same schedule, --missed, --at-most-once and --revision. A machine with
+different ones waits, and says so, until the last of the others has ended. With a greater --revision
+its schedule is in force at once, and machines with a smaller one leave the job.
 
 If CMD fails, cron reports and records it, and runs CMD again at the next tick. A tick that could not
 begin in time is missed: with --missed once (the default) CMD runs once for all missed ticks, with all
@@ -62,11 +82,15 @@ once for each, with skip not if it is more than two session timeouts late. If th
 CMD dies or is cut off, or a signal ends CMD with it, another machine repeats that tick, unless
 --at-most-once is given.
 
+With --run-timeout CMD is ended when it has run that long, and the tick has failed. With --jitter each
+tick begins at a random moment within D after its time. "cron run-now" has the job run out of turn.
+
 CMD gets MENAGERIE_PATH, MENAGERIE_JOB, MENAGERIE_SCHEDULED (the time of the tick), MENAGERIE_MISSED
-(how many ticks before it did not run), MENAGERIE_LAST_ERR (how the last run failed; empty if it
-did not) and MENAGERIE_TOKEN in its environment. The token is a fencing token: have your storage
-refuse a smaller one than the greatest it has seen. CMD runs in a process group of its own. SIGINT,
-SIGTERM, SIGHUP and SIGQUIT are passed on to the group, and end cron when CMD has ended.
+(how many ticks before it did not run), MENAGERIE_LAST_ERR (how the tick before failed; empty if it
+did not), MENAGERIE_OUT_OF_TURN (1 after "cron run-now") and MENAGERIE_TOKEN in its environment. The
+token is a fencing token: have your storage refuse a smaller one than the greatest it has seen. CMD
+runs in a process group of its own. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to the group,
+and end cron when CMD has ended.
 
 If the turn is lost (no server has answered for about half of the session timeout, or its node was
 removed), the whole group gets SIGTERM, and SIGKILL if it has not ended after --grace. Then cron waits
@@ -85,16 +109,22 @@ Exit codes:
   menagerie cron /cron/cleanup --spec "*/15 * * * *" --missed skip -- sh -c 'echo "$MENAGERIE_SCHEDULED"'`,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.spec, "spec", "", "when CMD runs: five `fields`, as in crontab")
+	flags.StringVar(&o.spec, "spec", "", "when CMD runs: five `fields`, as in crontab, or @daily and the like")
 	flags.Var(&every, "every", "run CMD at each multiple of `D`")
 	flags.StringVar(&o.job, "name", "job", "the `name` of the job in PATH")
 	flags.StringVar(&o.missed, "missed", "once", "`what` to do about ticks that could not begin in time: once, skip or all")
 	flags.BoolVar(&o.once, "at-most-once", false, "do not repeat a tick if its process dies while running it")
-	flags.Var(&grace, "grace", "wait `D` between SIGTERM and SIGKILL to CMD after a loss")
+	flags.Var(&limit, "run-timeout", "end CMD after `D`; the tick has failed then")
+	flags.Var(&jitter, "jitter", "begin each tick at a random moment within `D` after its time")
+	flags.IntVar(&o.revision, "revision", 0, "this schedule replaces those of a revision less than `N` at once")
+	flags.Var(&grace, "grace", "wait `D` between SIGTERM and SIGKILL to CMD after a loss or --run-timeout")
 	a.explainDash(cmd)
+	now := a.cronRunNowCommand()
+	cmd.AddCommand(now)
+	now.DisableFlagsInUseLine = true
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var err error
-		o.grace, o.every = time.Duration(grace), every.value()
+		o.grace, o.every, o.limit, o.jitter = time.Duration(grace), every.value(), limit.value(), jitter.value()
 		if o.lockOptions, err = a.lockOptions(cmd, args, o.lockOptions); err != nil {
 			return err
 		}
@@ -136,14 +166,11 @@ func (a *app) runCron(ctx context.Context, o cronOptions) error {
 	f := func(ctx context.Context, t zkcron.Tick) error {
 		return a.runTick(ctx, s, t, o, program, passed, end)
 	}
-	c, opts := zkcron.New(s, o.path), []zkcron.JobOption{zkcron.WithMissed(missedPolicies[o.missed])}
-	if o.once {
-		opts = append(opts, zkcron.WithAtMostOnce())
-	}
+	c := zkcron.New(s, o.path)
 	if o.every > 0 {
-		c.Every(o.job, o.every, f, opts...)
+		c.Every(o.job, o.every, f, o.jobOptions()...)
 	} else {
-		c.At(o.job, o.spec, f, opts...)
+		c.At(o.job, o.spec, f, o.jobOptions()...)
 	}
 	err = c.Run(ctx)
 	if i, ok := interrupted(ctx); ok {
@@ -156,10 +183,20 @@ func (a *app) runCron(ctx context.Context, o cronOptions) error {
 func (a *app) runTick(ctx context.Context, s *zksync.Session, t zkcron.Tick, o cronOptions, program string, signals <-chan os.Signal, end context.CancelCauseFunc) error {
 	id, lease := s.ID(), zksync.LeaseFrom(ctx)
 	at := t.Scheduled.Format(time.RFC3339Nano)
-	c, err := child.Start(program, o.argv, append(os.Environ(), pathEnv+"="+o.path, tokenEnv+"="+t.Token.String(), jobEnv+"="+t.Name,
-		scheduledEnv+"="+at, missedEnv+"="+strconv.Itoa(t.Missed), lastErrEnv+"="+oneLine(t.LastErr)), lease.Valid)
+	env := append(os.Environ(), pathEnv+"="+o.path, tokenEnv+"="+t.Token.String(), jobEnv+"="+t.Name,
+		scheduledEnv+"="+at, missedEnv+"="+strconv.Itoa(t.Missed), lastErrEnv+"="+oneLine(t.LastErr))
+	if t.OutOfTurn {
+		env = append(env, outOfTurnEnv+"=1")
+	}
+	c, err := child.Start(program, o.argv, env, lease.Valid)
+	late := false
 	if err == nil {
-		switch lost := a.attend(c, lease.Done(), lease.Valid, signals, o.grace); {
+		over := overOrLate(ctx, lease, c.Done())
+		lost := a.attend(c, over, lease.Valid, signals, o.grace)
+		late = errors.Is(ctx.Err(), context.DeadlineExceeded)
+		switch {
+		case lost && late && lease.Err() == nil:
+			err = fmt.Errorf("%s has run for longer than %v (--run-timeout) and was ended", filepath.Base(o.argv[0]), o.limit)
 		case lost:
 			err = fmt.Errorf("lost %s on %s while %s was running: %s", o.path, a.target(), o.argv[0], reasonOfLoss(s, id, lease))
 		case c.ExitCode() == exitSignal+int(syscall.SIGINT):
@@ -170,8 +207,29 @@ func (a *app) runTick(ctx context.Context, s *zksync.Session, t zkcron.Tick, o c
 			err = fmt.Errorf("%s has ended with exit code %d", filepath.Base(o.argv[0]), c.ExitCode())
 		}
 	}
-	if err != nil && (ctx.Err() == nil || lease.Err() != nil) {
+	if err != nil && (ctx.Err() == nil || late || lease.Err() != nil) {
 		fmt.Fprintf(a.stderr, "menagerie: %s: %s\n", at, oneLine(err.Error()))
 	}
 	return err
+}
+
+// overOrLate is closed when the lease has ended, or when the time of the run is over. The end of Run's context, after a signal, does
+// not close it: CMD gets the signal.
+func overOrLate(ctx context.Context, lease *zksync.Lease, ended <-chan struct{}) <-chan struct{} {
+	over := make(chan struct{})
+	go func() {
+		for done := ctx.Done(); ; {
+			select {
+			case <-done:
+				if done = nil; !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+					continue
+				}
+			case <-lease.Done():
+			case <-ended:
+			}
+			close(over)
+			return
+		}
+	}()
+	return over
 }

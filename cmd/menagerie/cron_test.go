@@ -157,3 +157,39 @@ func TestCronRefusesWhatCannotWork(t *testing.T) {
 	changed.signal(syscall.SIGTERM)
 	require.Equal(t, 143, changed.wait())
 }
+
+func TestAcceptance201CronRunNowHasTheJobRunAndReportsHowItEnded(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	run(t, "cron", "run-now", "/c", "--servers", s.addr).failed(exitNoSuchPath, "/c has no job job")
+	p := start(t, "cron", "/c", "--spec", "@yearly", "--servers", s.addr, "--",
+		"sh", "-c", `echo "runs $MENAGERIE_OUT_OF_TURN $MENAGERIE_JOB"; [ -e "$0" ]`, filepath.Join(t.TempDir(), "x"))
+	s.queued(t, cronQueue, 1)
+	run(t, "cron", "run-now", "/c", "--servers", s.addr).failed(exitJobFailed, "job of /c: run now /c: the run failed: sh has ended with exit code 1")
+	require.Equal(t, "runs 1 job\n", p.stdout.String())
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, 143, p.wait())
+	run(t, "cron", "run-now", "/c", "job", "--wait", "300ms", "--servers", s.addr).failed(exitNotObtained, "gave up waiting for /c")
+	require.Empty(t, s.Children("/c/zkcron/job/record"), "the request is withdrawn")
+	waits := start(t, "cron", "run-now", "/c", "job", "--servers", s.addr)
+	require.Eventually(t, func() bool { return len(s.Children("/c/zkcron/job/record")) == 1 }, patience, pause)
+	p = start(t, "cron", "/c", "--spec", "0 0 1 1 *", "--servers", s.addr, "--", "true")
+	require.Zero(t, waits.wait())
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, 143, p.wait())
+	run(t, "cron", "run-now", "--servers", s.addr).failed(exitUsage, "PATH is missing")
+	run(t, "cron", "run-now", "/c", "a", "b", "--servers", s.addr).failed(exitUsage, "want one PATH")
+}
+
+func TestAcceptance201CronEndsACommandThatRunsTooLong(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p := start(t, "cron", "/c", "--every", "1s", "--run-timeout", "200ms", "--jitter", "100ms", "--revision", "2", "--servers", s.addr, "--",
+		"sh", "-c", `echo "[$MENAGERIE_LAST_ERR]"; sleep 600`)
+	p.prints("[timed out after 200ms: sh has run for longer than 200ms (--run-timeout) and was ended]")
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, 143, p.wait())
+	require.Regexp(t, `(?m)^menagerie: 20\S+Z: sh has run for longer than 200ms \(--run-timeout\) and was ended$`, p.stderr.String())
+	n, _ := s.Node("/c/zkcron/job")
+	require.Contains(t, string(n.Data), `"revision":2`)
+}

@@ -18,6 +18,7 @@ const (
 	exitFailure     = 1
 	exitUsage       = 2
 	exitRefused     = 3 // something is not what the command line says, and nothing was changed
+	exitJobFailed   = 3 // of cron run-now: the job ran, and failed
 	exitNoSuchPath  = 4
 	exitNotObtained = 75
 	exitLost        = 76

@@ -131,8 +131,6 @@ func TestAcceptance199ATimeoutEndsTheContextAndTheTickHasFailed(t *testing.T) {
 			return errJob
 		}), zkcron.WithTimeout(20*time.Second))
 		run := starts(ctx, c)
-		other := daily(v.Session(), nothing)
-		_ = other
 		time.Sleep(2*time.Minute + 26*time.Second)
 		require.Equal(t, 20*time.Second, <-ended)
 		r := last(v, s)
@@ -141,7 +139,7 @@ func TestAcceptance199ATimeoutEndsTheContextAndTheTickHasFailed(t *testing.T) {
 		require.Equal(t, []string{"a tick failed job=nightly path=/schedules/a reason=scheduled for 2000-01-01T00:02:00Z error=" + r.Err}, said.with("tick"))
 		time.Sleep(2 * time.Minute)
 		require.Empty(t, last(v, s).Err, "it succeeded, if late")
-		require.Equal(t, []string{"a tick succeeded after its timeout job=nightly path=/schedules/a reason=scheduled for 2000-01-01T00:04:00Z duration=25s"}, said.with("timeout"))
+		require.Equal(t, []string{"a tick succeeded after its timeout job=nightly path=/schedules/a reason=scheduled for 2000-01-01T00:04:00Z"}, said.with("timeout"))
 		err := c.RunNow(t.Context(), job)
 		require.ErrorIs(t, err, zkcron.ErrFailed)
 		require.ErrorContains(t, err, "timed out after 20s: the disk is full")
@@ -173,7 +171,7 @@ func TestAcceptance200ATickBeginsOnceWithinItsJitter(t *testing.T) {
 		var b book
 		begin := func(n int) (*proving.Attempt, context.CancelFunc) {
 			c := zkcron.New(v.Session(), path)
-			c.Every(job, time.Minute, b.writes(n, nil), zkcron.WithJitter(time.Minute), zkcron.WithMissed([]zkcron.Missed{zkcron.RunOnce, zkcron.RunOnce}[n]))
+			c.Every(job, time.Minute, b.writes(n, nil), zkcron.WithJitter(time.Minute))
 			ctx, cancel := context.WithCancel(t.Context())
 			a := starts(ctx, c)
 			v.Queued(queue, n+1)
