@@ -27,9 +27,10 @@ const (
 	Cron     = "zkcron"
 	Durable  = "zkdurable"
 	Promise  = "zkonce.Promise"
+	Rate     = "zkrate"
 )
 
-var typed = []string{Int64, Value, Sequence, Slots, Map, Set, Queue, Group, Cron, Durable, Promise}
+var typed = []string{Int64, Value, Sequence, Slots, Map, Set, Queue, Group, Cron, Durable, Promise, Rate}
 
 // unmistakable are the names of children that nodes of no other use have. A lock that was taken at the path
 // of such a type has overwritten its data, and these names remain.

@@ -1,0 +1,2 @@
+// Package zkrate holds tests only: what zkrate promises.
+package zkrate
