@@ -21,9 +21,9 @@ type member struct {
 	id    string // of its node, and of its share
 	first int64  // the tokens of a record without data
 
-	mu      sync.Mutex
-	table   *table // the record, as it was read or written last; nil before the process has joined
-	version int32  // of the record then
+	mu      sync.Mutex // for Finish: the loop reads these without it
+	table   *table     // the record, as it was read or written last; nil before the process has joined
+	version int32      // of the record then
 	names   []string
 
 	news    news          // guarded by Limiter.mu
@@ -147,7 +147,7 @@ func (m *member) enter(ctx context.Context) error {
 		d := m.demand(time.Now(), false)
 		d.short, d.idle, d.need = true, false, max(d.need, min(token, int64(m.burst)*token))
 		t := m.table.clone()
-		t.Shares[m.id] = &share{Turn: t.last()}
+		t.Shares[m.id] = new(share)
 		next, _ := t.next(m.id, d)
 		got := t.change(m.id, next, 0)
 		_, err := node.RepeatTransaction(ctx, m.e,
@@ -198,7 +198,7 @@ func (m *member) demand(now time.Time, tick bool) demand {
 }
 
 func (m *member) period() time.Duration {
-	if m.table == nil {
+	if m.table == nil { // it has not joined
 		return leastPeriod
 	}
 	return period(len(m.table.Shares))
@@ -245,8 +245,6 @@ func (m *member) await(ctx context.Context) error {
 func (m *member) reacts(now time.Time) bool {
 	changed, demanded := m.listen()
 	switch {
-	case m.limit == rate.Inf:
-		return false
 	case demanded:
 		m.due = now
 	case changed && m.due.IsZero():
@@ -267,9 +265,17 @@ func (m *member) allowed(now time.Time) bool {
 
 // step does what there is to do. left means that the process has given everything up.
 func (m *member) step(ctx context.Context, now time.Time, d demand) (left bool, err error) {
-	if old := m.stale.record || m.stale.processes; old && now.Before(m.due) {
+	old := m.stale.record || m.stale.processes
+	if old && now.Before(m.due) {
 		return false, nil // it reacts later
-	} else if m.due = (time.Time{}); !old && !m.leaves(now, d) && !m.worth(d) || m.limit == rate.Inf || !m.allowed(now) {
+	}
+	m.due = time.Time{}
+	if !old {
+		if _, _, worth := m.next(now, d); !worth {
+			return false, nil
+		}
+	}
+	if !m.allowed(now) {
 		return false, nil
 	}
 	for pace := (node.Pace{Free: 1}); ; {
@@ -279,10 +285,8 @@ func (m *member) step(ctx context.Context, now time.Time, d demand) (left bool, 
 		if m.table.Shares[m.id] == nil {
 			return false, errAgain
 		}
-		m.serve(d)
-		next, worth := m.table.next(m.id, d)
-		leaves := m.leaves(now, d) || d.idle && next.Burst == 0
-		if !leaves && !worth {
+		next, leaves, worth := m.next(now, d)
+		if !worth {
 			return false, nil
 		}
 		if leaves {
@@ -302,15 +306,15 @@ func (m *member) step(ctx context.Context, now time.Time, d demand) (left bool, 
 	}
 }
 
-// leaves reports whether the limiter was not used for so long that it is given up.
-func (m *member) leaves(now time.Time, d demand) bool {
-	return d.full && m.bucket.unused(now) >= unusedFor
-}
-
-func (m *member) worth(d demand) bool {
+// next is what the process should write for itself, and whether it leaves instead: if it was not used for some time, or has nothing
+// and needs nothing. worth means that one of them is to be done.
+func (m *member) next(now time.Time, d demand) (next share, leaves, worth bool) {
 	m.serve(d)
-	next, worth := m.table.next(m.id, d)
-	return worth || d.idle && next.Burst == 0
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next, worth = m.table.next(m.id, d)
+	leaves = d.full && m.bucket.unused(now) >= unusedFor || d.idle && next.Burst == 0
+	return next, leaves, worth || leaves
 }
 
 // serve notes when the turn of the process has begun: since then its bucket is as large as it needs.

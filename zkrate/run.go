@@ -107,18 +107,39 @@ func (l *Limiter) once(ctx context.Context, e *zkconn.Epoch) error {
 	l.mu.Lock()
 	l.seen = true
 	l.mu.Unlock()
+	if l.limit == rate.Inf {
+		l.bucket.begin(e, true, nil)
+		l.settled()
+		return l.unlimited(ctx, e)
+	}
 	m := newMember(l, e, known.T.First)
 	if !l.at.Remember(m) {
 		return errs.ErrClosed
 	}
 	defer l.at.Forget(m)
 	defer m.blind()
-	l.bucket.begin(e, l.limit == rate.Inf, func() { m.tell(&m.news.demanded) })
-	if l.limit != rate.Inf {
-		if err := m.enter(ctx); err != nil {
-			return err
-		}
+	l.bucket.begin(e, false, func() { m.tell(&m.news.demanded) })
+	if err := m.enter(ctx); err != nil {
+		return err
 	}
 	l.settled()
 	return m.live(ctx)
+}
+
+// unlimited is a run without a limit, which needs only the session.
+func (l *Limiter) unlimited(ctx context.Context, e *zkconn.Epoch) error {
+	t := time.NewTicker(unusedFor)
+	defer t.Stop()
+	for {
+		select {
+		case now := <-t.C:
+			if l.bucket.unused(now) >= unusedFor {
+				return nil
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-e.Over():
+			return zkconn.ErrOver
+		}
+	}
 }
