@@ -283,7 +283,8 @@ func (t *table) change(id string, next share, given int64) (got int64) {
 	me := t.Shares[id]
 	_, room := t.free()
 	if gain := next.Burst - me.Burst; gain > 0 {
-		got = min(t.Level, int64(float64(t.Level)*(float64(gain)/float64(room))))
+		got = int64(float64(t.Level) * (float64(gain) / float64(room)))
+		got = min(max(got, t.Level-(room-gain)), t.Level) // the room that is left must hold the rest, however that was rounded
 	}
 	t.Level += given - got
 	*me = next
