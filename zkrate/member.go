@@ -21,6 +21,8 @@ type member struct {
 	id    string // of its node, and of its share
 	first int64  // the tokens of a record without data
 
+	joined bool
+
 	mu      sync.Mutex // for Finish: the loop reads these without it
 	table   *table     // the record, as it was read or written last; nil before the process has joined
 	version int32      // of the record then
@@ -108,6 +110,9 @@ func (m *member) look(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.table.bury(m.names)
+	if m.joined && m.table.Shares[m.id] == nil {
+		return errAgain
+	}
 	return nil
 }
 
@@ -156,7 +161,7 @@ func (m *member) enter(ctx context.Context) error {
 		switch {
 		case err == nil, record.RefusedAt(err, 0, zk.ErrNodeExists): // an earlier copy of the request was applied
 			m.wrote(t, next, got)
-			m.stale.processes = true
+			m.joined, m.stale.processes = true, true
 			return m.look(ctx)
 		case !record.RefusedAt(err, 1, zk.ErrBadVersion):
 			return unlessRemoved(err)
@@ -282,9 +287,6 @@ func (m *member) step(ctx context.Context, now time.Time, d demand) (left bool, 
 		if err := m.look(ctx); err != nil {
 			return false, err
 		}
-		if m.table.Shares[m.id] == nil {
-			return false, errAgain
-		}
 		next, leaves, worth := m.next(now, d)
 		if !worth {
 			return false, nil
@@ -348,11 +350,7 @@ func (m *member) write(ctx context.Context, next share) (done bool, err error) {
 		if err := m.look(ctx); err != nil {
 			return false, err
 		}
-		now := m.table.Shares[m.id]
-		if now == nil {
-			return false, errAgain
-		}
-		if now.Write != next.Write {
+		if m.table.Shares[m.id].Write != next.Write {
 			m.bucket.become(m.rateOf(was.Rate), was.Burst, given)
 			return false, nil
 		}
