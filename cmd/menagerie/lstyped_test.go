@@ -16,6 +16,7 @@ import (
 	"github.com/go-menagerie/menagerie/zkmap"
 	"github.com/go-menagerie/menagerie/zkonce"
 	"github.com/go-menagerie/menagerie/zkqueue"
+	"github.com/go-menagerie/menagerie/zkrate"
 )
 
 func TestTheNewerTypesAreToldByTheirNames(t *testing.T) {
@@ -57,6 +58,9 @@ func TestTheNewerTypesAreToldByTheirNames(t *testing.T) {
 	require.NoError(t, err)
 	s.says(t, "/r/group", "/r/group: group, 1 member", "web/1")
 
+	require.NoError(t, zkrate.New(z, "/r/rate", 10, 5).Wait(ctx))
+	s.says(t, "/r/rate", "/r/rate: rate, 10 events a second with a burst of 5; 1 process", "sharing")
+
 	background(t, func(ctx context.Context) {
 		c := zkcron.New(z, "/r/cron")
 		c.Every("sweep", time.Second, func(context.Context, zkcron.Tick) error { return nil })
@@ -75,7 +79,7 @@ func TestTheNewerTypesAreToldByTheirNames(t *testing.T) {
 	s.says(t, "/r/promise", "/r/promise: promise, failed: no")
 
 	out := s.ls(t, "/r")
-	for _, kind := range []string{"counter", "value", "sequence", "slots", "map", "set", "queue", "group", "schedule", "durable lock", "promise"} {
+	for _, kind := range []string{"counter", "value", "sequence", "slots", "map", "set", "queue", "group", "schedule", "durable lock", "promise", "rate"} {
 		require.Regexp(t, `(?m)^/r/\S+ +`+kind+` `, out)
 	}
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/go-menagerie/menagerie/zkonce"
 	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zkqueue"
+	"github.com/go-menagerie/menagerie/zkrate"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -69,6 +70,7 @@ func TestLsPrintsTheStateOfEveryType(t *testing.T) {
 		table    = zkmap.New[string, int](z, "/s/map")
 		set      = zkmap.NewSet[string](z, "/s/set")
 		queue    = zkqueue.New[string](z, "/s/queue", zkqueue.WithCapacity(2))
+		rates    = zkrate.New(z, "/s/rate", 10, 5)
 		group    = zkgroup.New(z, "/s/group")
 		cron     = zkcron.New(z, "/s/cron")
 		durable  = zkdurable.NewMutex(z, "/s/durable")
@@ -117,6 +119,7 @@ func TestLsPrintsTheStateOfEveryType(t *testing.T) {
 		{"/s/set", "1 key", "entries", -1, 0, func(ctx context.Context) error { _, err := set.Add(ctx, "a"); return err }, stater(set.State)},
 		{"/s/queue", "1 of at most 2", "elements", 2, 0, func(ctx context.Context) error { return queue.Put(ctx, "a") }, stater(queue.State)},
 		{"/s/group", "1 member", "members", -1, 1, func(ctx context.Context) error { _, err := group.Join(ctx, zkgroup.Member{ID: "web/1"}); return err }, stater(group.State)},
+		{"/s/rate", "10 events a second with a burst of 5; 1 process", "rate", -1, 1, rates.Wait, stater(rates.State)},
 		{"/s/cron", "sweep (@every 1h0m0s)", "schedule", -1, 1, cron.Run, stater(cron.State)},
 		{"/s/durable", "held by release-42", "held", -1, 1, func(ctx context.Context) error { _, err := durable.Lock(ctx, "release-42"); return err }, stater(durable.State)},
 	} {

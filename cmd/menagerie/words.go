@@ -19,7 +19,7 @@ const wantsCertificate = " (the server wants a client certificate that it trusts
 // people has flags where the library names its options.
 var people = strings.NewReplacer("zksync: ", "", "bench: ", "", "reentrant: ", "", "zkatomic: ", "", "zkbarrier: ", "", "zkcond: ", "", "zkcron: ", "", "zkdurable: ", "",
 	"zkelection: ", "", "zkflight: ", "", "zkgroup: ", "", "zklatch: ", "", "zkmap: ", "", "zkonce: ", "", "zkphaser: ", "", "zkqueue: ", "",
-	"zkrwmutex: ", "", "zksemaphore: ", "", "zkwaitgroup: ", "", "zkwatch: ", "",
+	"zkrate: ", "", "zkrwmutex: ", "", "zksemaphore: ", "", "zkwaitgroup: ", "", "zkwatch: ", "",
 	"everywhere, or Resize", "everywhere, or --resize", "its authority with WithTLSFiles", "its authority with --tls-ca", "the authority in WithTLSFiles", "the authority in --tls-ca",
 	"it trusts with WithTLSFiles", "it trusts with --tls-cert and --tls-key", "its name as the ServerName of WithTLS", "its name with --tls-server-name",
 	"WithAuth", "--auth", "WithACL", "--acl", "WithTLSFiles", "--tls-ca, --tls-cert and --tls-key", "WithTLS", "--tls", "WithTimeout", "--timeout",

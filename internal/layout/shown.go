@@ -38,6 +38,7 @@ var ours = map[string]struct {
 	Cron:          {"schedule", is(Cron)},
 	Durable:       {"durable lock", is(Durable)},
 	Promise:       {"promise", is(Promise)},
+	Rate:          {"rate", is(Rate)},
 }
 
 // Word is how people are told of a type of ours: "double barrier".

@@ -103,6 +103,8 @@ func Plural(n int64, what string) string {
 		return "1 " + what
 	case strings.HasSuffix(what, "y") && !strings.HasSuffix(what, "ey"):
 		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(what, "y"))
+	case strings.HasSuffix(what, "s"):
+		return fmt.Sprintf("%d %ses", n, what)
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/go-menagerie/menagerie/zkonce"
 	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zkqueue"
+	"github.com/go-menagerie/menagerie/zkrate"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -122,6 +123,9 @@ var failingCalls = map[string]failing{
 	},
 	"zkqueue: put": func(ctx context.Context, s *zksync.Session, p string) error {
 		return zkqueue.New[int](s, p).Put(ctx, 1)
+	},
+	"zkrate: wait": func(ctx context.Context, s *zksync.Session, p string) error {
+		return zkrate.New(s, p, 1, 1).Wait(ctx)
 	},
 	"zkgroup: join": func(ctx context.Context, s *zksync.Session, p string) error {
 		return second(zkgroup.New(s, p).Join(ctx, zkgroup.Member{ID: "a"}))

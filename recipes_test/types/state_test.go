@@ -23,6 +23,7 @@ import (
 	"github.com/go-menagerie/menagerie/zkonce"
 	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zkqueue"
+	"github.com/go-menagerie/menagerie/zkrate"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -61,6 +62,7 @@ func staters(s *zksync.Session, path string) map[string]func(context.Context) (a
 		"queue":          stater(zkqueue.New[int](s, path).State),
 		"group":          stater(zkgroup.New(s, path).State),
 		"schedule":       stater(zkcron.New(s, path).State),
+		"rate":           stater(zkrate.New(s, path, 10, 5).State),
 		"durable lock":   stater(zkdurable.NewMutex(s, path).State),
 	}
 }
@@ -82,9 +84,9 @@ func TestAStateOfAnyForeignDataIsAnErrorOrIsClean(t *testing.T) {
 	s := srv.Session(t)
 	nodes := []string{"", "/closed", "/result", "/queue", "/parties", "/counts", "/phase--1", "/round", "/round/members", "/round/members/a", "/round/alive"}
 	for _, typed := range []string{
-		layout.Int64, layout.Value, layout.Sequence, layout.Slots, layout.Map, layout.Set, layout.Queue, layout.Group, layout.Cron, layout.Durable, layout.Promise,
+		layout.Int64, layout.Value, layout.Sequence, layout.Slots, layout.Map, layout.Set, layout.Queue, layout.Group, layout.Cron, layout.Durable, layout.Promise, layout.Rate,
 	} {
-		nodes = append(nodes, "/"+typed, "/"+typed+"/value", "/"+typed+"/members", "/"+typed+"/members/%zz", "/"+typed+"/record", "/"+typed+"/record/record")
+		nodes = append(nodes, "/"+typed, "/"+typed+"/value", "/"+typed+"/members", "/"+typed+"/members/%zz", "/"+typed+"/shares", "/"+typed+"/record", "/"+typed+"/record/record")
 	}
 	for i, data := range []string{
 		"", "\x1b[2J", "null", "[]", "{}", `{"total":-1}`, `{"parties":-1,"generation":-1}`, `{"phase":-1}`, `{"permits":-1}`, `{"signals":[{"n":-1}]}`,

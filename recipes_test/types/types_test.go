@@ -24,6 +24,7 @@ import (
 	"github.com/go-menagerie/menagerie/zkonce"
 	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zkqueue"
+	"github.com/go-menagerie/menagerie/zkrate"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -54,6 +55,9 @@ var uses = map[string]use{
 	layout.Promise: func(ctx context.Context, s *zksync.Session, path string) error {
 		_, err := zkonce.NewPromise[int](s, path).Complete(ctx, 1)
 		return err
+	},
+	layout.Rate: func(ctx context.Context, s *zksync.Session, path string) error {
+		return zkrate.New(s, path, 10, 5).Wait(ctx)
 	},
 	layout.Durable: func(ctx context.Context, s *zksync.Session, path string) error {
 		_, err := zkdurable.NewMutex(s, path).Lock(ctx, strconv.FormatInt(s.ID(), 16))

@@ -29,6 +29,7 @@ import (
 	"github.com/go-menagerie/menagerie/zkonce"
 	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zkqueue"
+	"github.com/go-menagerie/menagerie/zkrate"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -66,6 +67,7 @@ var unmade = []struct {
 	{new(zkonce.Promise[int]), "a Promise without a session: make it with NewPromise"},
 	{new(zkphaser.Phaser), "a Phaser without a session: make it with New"},
 	{new(zkqueue.Queue[int]), "a Queue without a session: make it with New"},
+	{new(zkrate.Limiter), "a Limiter without a session: make it with New"},
 	{new(zkrwmutex.RWMutex), "an RWMutex without a session: make it with New"},
 	{new(zksemaphore.Weighted), "a Weighted without a session: make it with NewWeighted"},
 	{new(zkwaitgroup.WaitGroup), "a WaitGroup without a session: make it with New"},
@@ -117,7 +119,7 @@ func TestASessionThatWasNotOpenedIsMisuse(t *testing.T) {
 		zkbarrier.NewBarrier(s, "/x", 1), zkbarrier.NewDoubleBarrier(s, "/x", 1), zkcron.New(s, "/x"), zkdurable.NewMutex(s, "/x"),
 		zkelection.New(s, "/x", zkelection.Candidate{}), zkflight.New[int](s, "/x"), zkgroup.New(s, "/x"), zklatch.New(s, "/x", 1),
 		zklatch.NewGate(s, "/x"), zkmap.New[string, int](s, "/x"), zkmap.NewSet[string](s, "/x"), zkonce.New(s, "/x"),
-		zkonce.NewPromise[int](s, "/x"), zkphaser.New(s, "/x"), zkqueue.New[int](s, "/x"), zkwaitgroup.New(s, "/x"),
+		zkonce.NewPromise[int](s, "/x"), zkphaser.New(s, "/x"), zkqueue.New[int](s, "/x"), zkrate.New(s, "/x", 1, 1), zkwaitgroup.New(s, "/x"),
 	} {
 		v := reflect.ValueOf(made)
 		for i := range v.NumMethod() {

@@ -28,6 +28,7 @@ import (
 	"github.com/go-menagerie/menagerie/zkonce"
 	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zkqueue"
+	"github.com/go-menagerie/menagerie/zkrate"
 	"github.com/go-menagerie/menagerie/zksemaphore"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zkwaitgroup"
@@ -81,6 +82,8 @@ func state(ctx context.Context, s *zksync.Session, kind, at string) (any, error)
 		return zkgroup.New(s, at).State(ctx)
 	case layout.Cron:
 		return zkcron.New(s, at).State(ctx)
+	case layout.Rate:
+		return zkrate.New(s, at, 0, 0).State(ctx)
 	case layout.Durable:
 		return zkdurable.NewMutex(s, at).State(ctx)
 	}
