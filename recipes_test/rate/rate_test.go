@@ -103,9 +103,9 @@ func TestAcceptance207EquallyBusyProcessesUseTheWholeLimit(t *testing.T) {
 	for _, n := range []int{2, 3, 10} {
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 			m, ls := newMeter(), limiters(v, n, 100, 50)
-			during(2*time.Minute, m.busy, ls...)
+			during(time.Minute, m.busy, ls...)
 			m.check(t, 100, 50)
-			require.GreaterOrEqual(t, m.within(time.Minute, 2*time.Minute), 95*60)
+			require.GreaterOrEqual(t, m.within(10*time.Second, time.Minute), 95*50)
 		})
 	}
 }
