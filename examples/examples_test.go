@@ -21,6 +21,7 @@ var ends = map[string]string{
 	"nightly":          "the newest tick is that of",
 	"partitionedbatch": "16 partitions are done, and none was worked on by two",
 	"phasedbatch":      "three workers have ended all phases",
+	"ratelimit":        "calls were made, and at most",
 	"rollingrestart":   "at most 2 of 8 were down at a time",
 	"workqueue":        "10 jobs are done, 0 are left in the queue",
 }

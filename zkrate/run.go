@@ -29,7 +29,7 @@ func (l *Limiter) keep() {
 		err = errs.ErrClosed
 	}
 	if err != nil && !errors.Is(err, errs.ErrClosed) {
-		l.at.Log().Once("rate", l.at.Path).Warn("rate limiter allows nothing", "path", l.at.Path, "error", err)
+		l.at.Log().Once("rate", l.at.Path).Warn("a rate limiter allows nothing", "path", l.at.Path, "error", err)
 	}
 	l.mu.Lock()
 	l.running, l.failed, l.again = false, err, time.Now().Add(failPause)

@@ -74,6 +74,31 @@ func TestAcceptance208EveryEndOfASessionAtEveryRequestKeepsTheLimit(t *testing.T
 	}
 }
 
+// A process whose request to take a part lies in the network for ten seconds has not taken it: meanwhile another one joins, and does.
+func TestAcceptance208ATakeThatIsUnderWayCountsForNothing(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		m, sessions := newMeter(), []*zksync.Session{v.Session(), v.Session(), v.Session(), v.Session()}
+		ctx, cancel := context.WithCancel(t.Context())
+		join := func(s *zksync.Session) { go m.busy(ctx, zkrate.New(s, path, 100, 10)) }
+		for _, s := range sessions[:3] {
+			join(s)
+		}
+		time.Sleep(10 * time.Second)
+		calm := v.Server.Intercept(zktest.On(zktest.Multi, path+"/zkrate/shares").Of(sessions[0].ID()).Delay(10 * time.Second))
+		second := v.Server.Intercept(zktest.On(zktest.Multi, path+"/zkrate/shares").Of(sessions[1].ID()).Delay(10 * time.Second))
+		require.NoError(t, sessions[2].Close())
+		time.Sleep(time.Second)
+		join(sessions[3])
+		time.Sleep(20 * time.Second)
+		calm.Remove()
+		second.Remove()
+		time.Sleep(10 * time.Second)
+		cancel()
+		m.check(t, 100, 10)
+		require.GreaterOrEqual(t, m.within(35*time.Second, 40*time.Second), 95*5)
+	})
+}
+
 // Ten processes on three servers, for three minutes: whatever happens to requests, to sessions and to servers.
 func TestAcceptance208RandomFaultsKeepTheLimit(t *testing.T) {
 	for seed := range max(proving.Rounds(10), 2) {

@@ -312,6 +312,13 @@ func (m *meter) excused(l *zksync.Lease) bool {
 	return m.removed[l.Node()] || m.doomed[m.owners[l.Node()]]
 }
 
+// doomedSession reports whether a session was ended by force.
+func (m *meter) doomedSession(id int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.doomed[id]
+}
+
 func (m *meter) doom(session int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -18,7 +18,7 @@ var recipes = []recipe{
 	{"latch", joinLatch}, {"gate", joinGate}, {"barrier", joinBarrier}, {"double", joinDouble},
 	{"election", joinElection}, {"multi", joinMulti}, {"reentrant", joinReentrant},
 	{"int64", joinInt64}, {"value", joinValue}, {"sequence", joinSequence}, {"slots", joinSlots}, {"map", joinMap}, {"set", joinSet},
-	{"queue", joinQueue}, {"group", joinCrew}, {"cron", joinCron}, {"durable", joinDurable}, {"watch", joinWatch}, {"promise", joinPromise},
+	{"queue", joinQueue}, {"group", joinCrew}, {"cron", joinCron}, {"durable", joinDurable}, {"watch", joinWatch}, {"promise", joinPromise}, {"rate", joinRate},
 }
 
 // usual is how many seeds are played where nobody says otherwise; -short, which is for the race detector, plays a tenth.
