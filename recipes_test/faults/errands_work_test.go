@@ -10,6 +10,7 @@ import (
 	"github.com/go-menagerie/menagerie/zkcron"
 	"github.com/go-menagerie/menagerie/zkgroup"
 	"github.com/go-menagerie/menagerie/zkqueue"
+	"github.com/go-menagerie/menagerie/zkrate"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -66,7 +67,39 @@ func workErrands() []errand {
 		}},
 		{name: "zkgroup.WithUntilDone", least: 10, run: untilDone},
 		{name: "zkcron.Cron", least: 10, run: cron},
+		{name: "zkrate.Limiter", least: 10, run: limit},
 	}
+}
+
+// limit has two processes use a limiter, and checks that they obey the limit together.
+func limit(r *round) {
+	const perSecond, burst = 20, 2
+	var mu sync.Mutex
+	var events []time.Time
+	for i, h := range []*hand{r.a, r.b} {
+		l := zkrate.New(h.s, site, perSecond, burst)
+		r.party(time.Duration(i)*3*ms, func() {
+			for range 4 {
+				h.until("Wait", l.Wait)
+				mu.Lock()
+				events = append(events, time.Now())
+				mu.Unlock()
+			}
+		})
+	}
+	r.checks(func() {
+		extra, last := 0.0, r.began
+		if r.blow.Deadly { // no process can know that its session has been ended by force
+			extra = burst
+		}
+		level := burst + extra
+		for _, at := range events {
+			if level = min(level+perSecond*at.Sub(last).Seconds(), burst+extra) - 1; level < -1e-6 {
+				r.wrong("more than %d a second and a burst of %d, by %.2f", perSecond, burst, -level)
+			}
+			last = at
+		}
+	})
 }
 
 // group has two members do four items.
