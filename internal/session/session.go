@@ -58,41 +58,65 @@ type Session struct {
 
 // Connect is zksync.Connect.
 func Connect(ctx context.Context, servers string, opts ...SessionOption) (*Session, error) {
-	fail := func(err error) (*Session, error) {
-		return nil, errs.Wrap("zksync", "connect", servers, err)
+	s, err := Prepare(servers, opts...)
+	if err == nil && ctx.Err() != nil {
+		err = errs.OfContext(ctx)
 	}
-	set, err := sessionSettings(opts)
+	if err == nil {
+		err = s.Open()
+	}
+	if err == nil {
+		if err = s.Ready(ctx); err == nil {
+			return s, nil
+		}
+		err = errors.Join(err, s.Close())
+	}
+	return nil, errs.Wrap("zksync", "connect", servers, err)
+}
+
+// Prepare checks the arguments of Connect, and sends nothing. Until Open the session must not be used.
+func Prepare(servers string, opts ...SessionOption) (*Session, error) {
+	set, err := SettingsOf(opts)
 	if err != nil {
-		return fail(err)
+		return nil, err
+	}
+	if set.Moving != nil && !set.Ensembles {
+		return nil, errs.Misuse("WithMoving is an option of zkshard.Connect")
 	}
 	if err := set.checkTLS(); err != nil {
-		return fail(err)
+		return nil, err
 	}
 	list, chroot, err := ParseConnectString(servers)
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	if set.Existing && chroot == "" {
-		return fail(badConnectString(servers, `has no chroot, but WithExistingChroot is given: name the chroot, as in zk1:2181,zk2:2181/app`))
+		return nil, badConnectString(servers, `has no chroot, but WithExistingChroot is given: name the chroot, as in zk1:2181,zk2:2181/app`)
 	}
-	if err := ctx.Err(); err != nil {
-		return fail(errs.OfContext(ctx))
-	}
-	s := newSession(set, list, chroot)
+	return newSession(set, list, chroot), nil
+}
+
+// Open begins to connect, and does not wait. After an error there is nothing to close.
+func (s *Session) Open() (err error) {
 	config := s.config()
-	if set.File != "" {
-		if s.journal, err = openJournal(set.File, list, s.log); err != nil {
-			return fail(err)
+	if file := s.settings.File; file != "" {
+		if s.journal, err = openJournal(file, s.servers, s.log); err != nil {
+			return err
 		}
 		config.Predecessors = s.journal.inherited()
 		config.OnSession, config.OnEnded = s.journal.add, s.journal.remove
 	}
 	s.client = zkconn.Open(config)
+	return nil
+}
+
+// Ready waits for the first ZooKeeper session. It is called once.
+func (s *Session) Ready(ctx context.Context) error {
 	if err := s.first(ctx); err != nil {
-		return fail(errors.Join(err, s.Close()))
+		return err
 	}
 	s.trace()
-	return s, nil
+	return nil
 }
 
 // None is a session without servers. A primitive has it whose constructor got a nil session.
@@ -119,6 +143,9 @@ func (s *Session) config() zkconn.Config {
 		Servers: s.servers, Timeout: s.settings.Timeout, Auth: s.settings.Auth,
 		Chroot: s.chroot, ExistingChroot: s.settings.Existing, ForwardOnly: s.settings.Forward,
 		Dial: s.settings.Dial, LeaseFraction: s.settings.Fraction, Log: s.log,
+	}
+	if admit := s.settings.Admit; admit != nil {
+		c.Admit = func(ctx context.Context, e *zkconn.Epoch) error { return admit(ctx, s, e) }
 	}
 	if t := s.Trace(); t != nil {
 		c.OnRequest = t.Request

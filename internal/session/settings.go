@@ -29,6 +29,11 @@ type Settings struct {
 	File     string
 	Existing bool // the chroot must exist
 	Forward  bool // of WithForwardOnly
+	// Admit is called in each ZooKeeper session before calls may begin there: see zkconn.Config.
+	Admit func(ctx context.Context, s *Session, e *zkconn.Epoch) error
+	// Moving is of zkshard.WithMoving; Ensembles of zkshard.Connect, which alone knows what to do with Moving.
+	Moving    []string
+	Ensembles bool
 
 	// Of a lock.
 	Handover   int
@@ -150,8 +155,8 @@ const (
 	DefaultHandoverIn = 10 * time.Millisecond
 )
 
-// sessionSettings are the settings of a session, with the first misuse of an option.
-func sessionSettings(opts []SessionOption) (Settings, error) {
+// SettingsOf are the settings of a session, with the first misuse of an option.
+func SettingsOf(opts []SessionOption) (Settings, error) {
 	s := Settings{Timeout: defaultTimeout}
 	for _, o := range opts {
 		if o == nil {

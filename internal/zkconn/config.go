@@ -26,11 +26,14 @@ type Config struct {
 	Resolve func(ctx context.Context, host string) ([]string, error)
 	// Secure, if not nil, makes a connection speak TLS, with a server of that name. It leaves raw open if it fails.
 	Secure         func(ctx context.Context, raw net.Conn, host string) (net.Conn, error)
-	Chroot         string    // of the paths of its user; "" for none. All paths here are whole ones
-	ExistingChroot bool      // refuse to make the chroot
-	ForwardOnly    bool      // end with ErrBackwards if the servers have lost transactions
-	LeaseFraction  float64   // of the timeout, after which leases end; 0 for all of it
-	Log            *logs.Log // nil for none
+	Chroot         string // of the paths of its user; "" for none. All paths here are whole ones
+	ExistingChroot bool   // refuse to make the chroot
+	ForwardOnly    bool   // end with ErrBackwards if the servers have lost transactions
+	// Admit, if not nil, is called in each session before calls may begin there. If it returns an error while the session lives,
+	// the client is refused for good. It must return when its context ends, and calls nothing that waits for [Client.Epoch].
+	Admit         func(ctx context.Context, e *Epoch) error
+	LeaseFraction float64   // of the timeout, after which leases end; 0 for all of it
+	Log           *logs.Log // nil for none
 	// OnSession is called for every new session before it is used, and again at each connect of the session.
 	OnSession func(id int64, passwd []byte)
 	// OnRequest is called at the end of every request that was sent, before its caller learns of that; nil for nothing. It must not block.

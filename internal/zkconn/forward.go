@@ -1,6 +1,7 @@
 package zkconn
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
@@ -42,15 +43,30 @@ func (t *tenure) stored(zxid int64) error {
 	return nil
 }
 
-// compare sends a transaction that changes nothing, so that reads alone do not show older data.
-func (t *tenure) compare() {
+// enter is what comes before calls may begin.
+func (t *tenure) enter() {
 	if t.Await(t.alive) != nil {
 		return
 	}
-	body, _ := multiBody([]any{&zk.CheckVersionRequest{Path: "/", Version: -1}})
-	_, _ = retry(t.alive, t.Epoch, Request[struct{}]{op: opMulti, about: "/", body: body, decode: decodeNothing})
-	t.compared.Store(true) // a refusal would have ended the epoch
+	if t.compares() {
+		t.compare() // a refusal would have ended the epoch
+	}
+	if admit := t.cfg.Admit; admit != nil {
+		if err := admit(t.alive, t.Epoch); err != nil {
+			if t.alive.Err() == nil && !errors.Is(err, ErrOver) {
+				t.client.refuse(err)
+			}
+			return
+		}
+	}
+	t.entered.Store(true)
 	t.client.mu.Lock()
 	defer t.client.mu.Unlock()
 	t.client.wake()
+}
+
+// compare sends a transaction that changes nothing, so that reads alone do not show older data.
+func (t *tenure) compare() {
+	body, _ := multiBody([]any{&zk.CheckVersionRequest{Path: "/", Version: -1}})
+	_, _ = retry(t.alive, t.Epoch, Request[struct{}]{op: opMulti, about: "/", body: body, decode: decodeNothing})
 }

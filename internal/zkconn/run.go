@@ -79,7 +79,7 @@ func (c *Client) open(n int64) *tenure {
 	)
 	t.Go(t.heartbeats)
 	if !t.ahead() {
-		t.Go(t.compare)
+		t.Go(t.enter)
 	}
 	return t
 }

@@ -30,8 +30,8 @@ type session struct {
 	xids   atomic.Uint32 // of our own requests, over all connections: see wire.expect
 	narrow atomic.Bool   // a connection was cut because it did not take a small request at once: see writeLimit
 
-	compared atomic.Bool       // its servers have shown that they have lost no transactions: see compare
-	lose     func(cause error) // ends the epoch: tenure.end
+	entered atomic.Bool       // calls may begin: see tenure.enter
+	lose    func(cause error) // ends the epoch: tenure.end
 
 	told chan struct{} // closed when all hooks of OnOver have returned
 
@@ -75,8 +75,12 @@ func (s *session) answered(sent time.Time, led bool) {
 	s.leaseClock.advance(sent, led)
 }
 
-// ahead reports whether calls may begin in the epoch: with Config.ForwardOnly only when its servers have been compared.
-func (s *session) ahead() bool { return !s.cfg.ForwardOnly || s.number == 1 || s.compared.Load() }
+// ahead reports whether calls may begin in the epoch: with Config.ForwardOnly only when its servers have been compared, and
+// with Config.Admit when that has returned.
+func (s *session) ahead() bool { return !s.compares() && s.cfg.Admit == nil || s.entered.Load() }
+
+// compares reports whether compare comes first.
+func (s *session) compares() bool { return s.cfg.ForwardOnly && s.number > 1 }
 
 // raise makes n at least least.
 func raise(n *atomic.Int64, least int64) {
