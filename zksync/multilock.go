@@ -70,12 +70,13 @@ func (m *Mutex) errTwice() error {
 	return &Error{Package: "zksync", Op: "multi-lock", Err: errs.Misuse("path %s is named twice: the lock would wait for itself", errs.ShowPath(m.at().Path))}
 }
 
-// twice returns an error if one of the leases is one of m's lock, through another session. The names of the servers do not
-// tell whether two sessions are of one cluster. The node of a lease, whose name no other node ever has, does.
-func (m *Mutex) twice(ctx context.Context, held Leases) error {
-	for _, l := range held {
+// twice returns an error if one of the leases, of the mutexes before m, is one of m's lock, through another session. The names of the
+// servers do not tell whether two sessions are of one cluster, unless package zkshard has named it. The node of a lease, whose name
+// no other node ever has, does.
+func (m *Mutex) twice(ctx context.Context, before []*Mutex, held Leases) error {
+	for i, l := range held {
 		t := l.inner().Ticket()
-		if path.Dir(t.Node) != m.key() {
+		if path.Dir(t.Node) != m.key() || m.at().Session.Apart(before[i].at().Session) {
 			continue
 		}
 		var there bool
@@ -111,8 +112,8 @@ func (m *Multi) acquire(ctx context.Context, lock func(*Mutex, context.Context, 
 		return nil, err
 	}
 	var held Leases
-	for _, mutex := range m.all {
-		err := mutex.twice(ctx, held)
+	for i, mutex := range m.all {
+		err := mutex.twice(ctx, m.all[:i], held)
 		if err == nil {
 			var l *Lease
 			if l, err = lock(mutex, ctx, dropIn); err == nil {

@@ -28,9 +28,10 @@ const (
 	Durable  = "zkdurable"
 	Promise  = "zkonce.Promise"
 	Rate     = "zkrate"
+	Shards   = "zkshard"
 )
 
-var typed = []string{Int64, Value, Sequence, Slots, Map, Set, Queue, Group, Cron, Durable, Promise, Rate}
+var typed = []string{Int64, Value, Sequence, Slots, Map, Set, Queue, Group, Cron, Durable, Promise, Rate, Shards}
 
 // unmistakable are the names of children that nodes of no other use have. A lock that was taken at the path
 // of such a type has overwritten its data, and these names remain.

@@ -39,6 +39,7 @@ var ours = map[string]struct {
 	Durable:       {"durable lock", is(Durable)},
 	Promise:       {"promise", is(Promise)},
 	Rate:          {"rate", is(Rate)},
+	Shards:        {"shards", is(Shards)},
 }
 
 // Word is how people are told of a type of ours: "double barrier".

@@ -37,6 +37,7 @@ type Session struct {
 	kept     sync.Map                    // by path: see Occupy
 	shared   sync.Map                    // see Shared
 	parked   atomic.Pointer[func(error)] // see OnPark
+	ensemble atomic.Pointer[string]      // see SetEnsemble
 
 	openLooks openLooks // see lookIfOpen
 
@@ -317,6 +318,13 @@ func (s *Session) Trace() *Trace          { return s.settings.Trace }
 
 // Servers are the servers of the connect string, whatever their order there.
 func (s *Session) Servers() string { return strings.Join(slices.Sorted(slices.Values(s.servers)), ",") }
+
+// SetEnsemble names the ensemble and chroot of the session. Apart reports whether two sessions are known to have different ones.
+func (s *Session) SetEnsemble(name string) { s.ensemble.Store(&name) }
+func (s *Session) Apart(other *Session) bool {
+	a, b := s.ensemble.Load(), other.ensemble.Load()
+	return a != nil && b != nil && *a != *b
+}
 
 // Full is the path on the servers of one of the session's paths.
 func (s *Session) Full(path string) string {
