@@ -161,6 +161,8 @@ func all(list []member, seen map[string]terms, is func(terms) bool) bool {
 // other is the refusal of a process whose list does not fit.
 func other(list []member, t terms) error {
 	switch {
+	case same(list, t.From):
+		return errs.Misuse("the list %s was replaced by %s, which is in force now", show(list), show(t.To))
 	case t.Stage == moving || len(t.From) > 0 && t.Stage == closed:
 		return errs.Misuse("this process has the list %s, and a move from %s to %s is under way: give the new list, with WithMoving(the old one)",
 			show(list), show(t.From), show(t.To))
