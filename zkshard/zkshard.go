@@ -131,10 +131,11 @@ func (s *Shards) ready(ctx context.Context, patience time.Duration) error {
 		if late {
 			s.assume()
 		}
-		news, missing, refused := s.news, (*ensemble)(nil), error(nil)
+		news, up, missing, refused := s.news, false, (*ensemble)(nil), error(nil)
 		for _, x := range s.all {
 			switch {
 			case x.up:
+				up = true
 			case x.err != nil && x.s.Client().Refused() != nil:
 				refused = x.err
 			case !late, s.wish == nil, x.s.State() == session.Connected:
@@ -142,7 +143,7 @@ func (s *Shards) ready(ctx context.Context, patience time.Duration) error {
 			}
 		}
 		s.mu.Unlock()
-		if refused != nil || missing == nil {
+		if refused != nil || up && missing == nil { // one that was admitted has shown that the list is in force
 			return refused
 		}
 		select {
@@ -151,7 +152,7 @@ func (s *Shards) ready(ctx context.Context, patience time.Duration) error {
 			late = true
 			grace.Reset(time.Second) // a connection may be lost meanwhile
 		case <-ctx.Done():
-			return s.unready(ctx, missing)
+			return s.unready(ctx, cmp.Or(missing, s.all[0]))
 		}
 	}
 }
