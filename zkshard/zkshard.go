@@ -57,9 +57,7 @@ func Connect(ctx context.Context, servers []string, opts ...zksync.SessionOption
 		err = errs.OfContext(ctx)
 	}
 	for i := 0; i < len(s.all) && err == nil; i++ {
-		if err = s.all[i].open(); err != nil {
-			s.all = s.all[:i]
-		}
+		err = s.all[i].open()
 	}
 	if err == nil {
 		for _, x := range s.all {
@@ -281,7 +279,8 @@ func (s *Shards) match(own []*ensemble, recorded []member, last bool) {
 		if at < 0 {
 			return
 		}
-		names[x], free = free[at].Name, slices.Delete(free, at, at+1)
+		names[x] = free[at].Name
+		free = slices.Delete(free, at, at+1)
 	}
 	for x, name := range names {
 		x.name = name
@@ -356,7 +355,9 @@ func (s *Shards) close() error {
 	failed := make([]error, len(s.all))
 	var all sync.WaitGroup
 	for i, x := range s.all {
-		all.Go(func() { failed[i] = x.s.Close() })
+		if x.s.Opened() {
+			all.Go(func() { failed[i] = x.s.Close() })
+		}
 	}
 	all.Wait()
 	s.work.Wait()

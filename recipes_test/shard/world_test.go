@@ -65,30 +65,3 @@ func (w *world) refused(names, from string) error {
 	require.ErrorIs(w.t, err, zksync.ErrMisuse)
 	return err
 }
-
-func TestARolloutInThreeSteps(t *testing.T) {
-	play(t, 3, func(t *testing.T, w *world) {
-		old := w.connect("a b", "")
-		old2 := w.connect("b a", "")
-		for _, p := range []string{"/x", "/y", "/z"} {
-			l, err := old.NewMutex(p).LockContext(t.Context())
-			require.NoError(t, err)
-			_, err = old2.NewMutex(p).TryLockContext(t.Context())
-			require.ErrorIs(t, err, zksync.ErrNotAcquired)
-			require.NoError(t, l.Unlock())
-		}
-		t.Log(w.refused("a b c", ""))
-		mov := w.connect("a b c", "a b")
-		start := time.Now()
-		t.Log(w.refused("a b c", ""))
-		require.Equal(t, 22502*time.Millisecond, time.Since(start), "with the end of the sessions")
-		require.NoError(t, old.Close())
-		require.NoError(t, old2.Close())
-		synctest.Wait()
-		t.Log(w.refused("a b", ""))
-		fresh := w.connect("c b a", "")
-		require.NoError(t, mov.Close())
-		require.NotNil(t, fresh.For("/x"))
-		t.Log(w.srvs["a"].Tree())
-	})
-}
