@@ -89,6 +89,12 @@ func (x *ensemble) admit(ctx context.Context, _ *session.Session, e *zkconn.Epoc
 // take takes the step that the record asks for, or waits until there may be another one. in says that the process has entered.
 func (a *admission) take(ctx context.Context, v record.Version[terms]) (in bool, err error) {
 	s, err := a.shards.step(a.ensemble, v.T)
+	for ; err == nil && s == (step{}); s, err = a.shards.step(a.ensemble, v.T) { // what other ensembles say comes first
+		heard, _, err := a.l.Next(ctx, a.e.Timeout()/4)
+		if a.watched = a.watched && heard != a.record.Base; err != nil || heard != others {
+			return false, err
+		}
+	}
 	switch {
 	case err != nil:
 		return false, err
@@ -137,12 +143,13 @@ func (x *ensemble) change(ctx context.Context, e *zkconn.Epoch, version int32, s
 	return err
 }
 
+// others is what a listener is told when more is known of other ensembles.
+const others = "others"
+
 // wait waits until another step may be possible: the record has changed, or what is known of other ensembles. The error is a
 // refusal that stands: at once, or after the time in which a session may live on whose process has died.
 func (a *admission) wait(ctx context.Context, s step) error {
-	quiet := a.e.Timeout() / 4
 	switch now := time.Now(); {
-	case s.err == nil:
 	case !s.mayCease && a.synced:
 		return s.err
 	case a.until.IsZero():
@@ -151,14 +158,12 @@ func (a *admission) wait(ctx context.Context, s step) error {
 		return s.err
 	}
 	a.shards.note(a.ensemble, s.err)
-	if !a.watched || !a.synced { // look once more: it may have changed before the watch was set
-		if !a.watched {
-			a.l.Add(a.record.Base)
-		}
+	if !a.watched { // look once more: it may have changed before the watch was set
+		a.l.Add(a.record.Base)
 		a.watched = true
 		return nil
 	}
-	heard, _, err := a.l.Next(ctx, quiet)
+	heard, _, err := a.l.Next(ctx, a.e.Timeout()/4)
 	a.watched = heard != a.record.Base
 	return err
 }

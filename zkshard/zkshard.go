@@ -192,7 +192,7 @@ func (s *Shards) tell() {
 	s.news = make(chan struct{})
 	for _, x := range s.all {
 		if x.waits != nil {
-			x.waits.Tell("others", 0)
+			x.waits.Tell(others, 0)
 		}
 	}
 }
