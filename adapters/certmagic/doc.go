@@ -1,0 +1,2 @@
+// Package zkcertmagic stores the certificates of github.com/caddyserver/certmagic.
+package zkcertmagic

@@ -1,0 +1,3 @@
+module github.com/go-menagerie/menagerie/adapters/certmagic
+
+go 1.26.0

@@ -1,0 +1,2 @@
+// Package zkgoose locks the migrations of github.com/pressly/goose/v3.
+package zkgoose
