@@ -27,13 +27,12 @@ type Locker struct {
 
 // hold is a gocron.Lock: the lock of a job during a run, and until its time has passed.
 type hold struct {
-	of       *Locker
-	job      string
-	lease    *zksync.Lease
-	since    time.Time
-	running  bool
-	timer    *time.Timer   // releases; nil during the run, and if its end releases
-	released chan struct{} // closed when another contender can lock
+	of      *Locker
+	job     string
+	lease   *zksync.Lease
+	since   time.Time
+	running bool
+	timer   *time.Timer // releases; nil during the run, and if its end releases
 }
 
 // NewLocker names the directory of the locks. All processes give their jobs the same names (gocron.WithName), and dir the same
@@ -50,8 +49,8 @@ func NewLocker(s *zksync.Session, dir string, atLeast time.Duration, opts ...zks
 // fails at once if the session is not zksync.Session.Healthy, and waits for the servers at most a third of the session timeout: else
 // the ticks of an outage would all run at its end.
 func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
-	if h, err := l.again(ctx, job); h != nil || err != nil {
-		return h, err
+	if h := l.again(job); h != nil {
+		return h, nil
 	}
 	if err := l.s.Healthy(); err != nil {
 		return nil, err
@@ -68,35 +67,25 @@ func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	return l.begin(job, lease), nil
 }
 
-// again begins a run under the lease of the previous one, if that is still kept. A lease that is being released is waited for:
-// it would be in the way of the caller, and perhaps no process ran the tick.
-func (l *Locker) again(ctx context.Context, job string) (*hold, error) {
+// again begins a run under the lease of the previous one, if that is still kept.
+func (l *Locker) again(job string) *hold {
 	l.mu.Lock()
 	h := l.kept[job]
 	if h == nil || h.running {
 		l.mu.Unlock()
-		return nil, nil
+		return nil
 	}
-	mine := h.timer != nil && h.timer.Stop() // else it is being released
-	if mine && h.lease.Valid() {
+	if h.timer != nil && h.timer.Stop() && h.lease.Valid() {
 		defer l.mu.Unlock()
-		return l.begin(job, h.lease), nil
+		return l.begin(job, h.lease)
 	}
 	l.mu.Unlock()
-	if mine {
-		_ = h.release() // it was lost
-		return nil, nil
-	}
-	select {
-	case <-h.released:
-		return nil, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	_ = h.lease.Unlock() // it was lost, or is being released, which must come before our request
+	return nil
 }
 
 func (l *Locker) begin(job string, lease *zksync.Lease) *hold {
-	h := &hold{of: l, job: job, lease: lease, since: time.Now(), running: true, released: make(chan struct{})}
+	h := &hold{of: l, job: job, lease: lease, since: time.Now(), running: true}
 	l.kept[job] = h
 	return h
 }
@@ -128,7 +117,6 @@ func (h *hold) release() error {
 	if h.of.kept[h.job] == h {
 		delete(h.of.kept, h.job)
 	}
-	close(h.released)
 	return err
 }
 

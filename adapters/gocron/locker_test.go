@@ -158,7 +158,7 @@ func TestWhoeverUnlocksAJobOfGocron(t *testing.T) {
 		fifth := lock(a) // the one that was kept is lost
 		require.NoError(t, fifth.Unlock(ctx))
 
-		// The release of the one that is kept takes a while: the next tick waits for that.
+		// The release of the one that is kept takes a while, and the next tick comes meanwhile.
 		held := v.Server.Delay(s.ID(), 300*time.Millisecond, 0)
 		time.Sleep(time.Second + 100*time.Millisecond)
 		sixth := lock(a)
