@@ -41,7 +41,7 @@ gotest = $(alltests) -p $(PACKAGES)
 GENERATED = ./internal/follow ./internal/share ./internal/writers ./internal/zkconn ./recipes_test/... ./zkbarrier ./zklatch ./zkphaser ./zkwaitgroup
 long = ^TestAny(Call|Function|In)|AnyWeather|AnyBusyOne|AnyForeign|AnyOtherSchedule|Whenever(All|TheLeader|TheProcess)
 generated = Every|Any|Random|Storm|Whenever|Handshake|Acceptance(004|041|114|117)
-others = $$($(GO) list work | grep -vE '/(internal/(follow|share|writers|zkconn)|recipes_test|zkbarrier|zklatch|zkphaser|zkwaitgroup|observe|$(realtime))(/|$$)')
+others = $$($(GO) list work | grep -vE '/(internal/(follow|share|writers|zkconn)|recipes_test|zkbarrier|zklatch|zkphaser|zkwaitgroup|adapters|observe|$(realtime))(/|$$)')
 
 # The tests of these packages mostly wait for processes, sockets and real servers.
 realtime = bench|cmd/menagerie|docs|examples|interop|internal/testing|zktest/internal/conformance
@@ -71,15 +71,15 @@ test test-in-process test-realtime test-interop test-ensemble: export JDK_JAVA_O
 
 .PHONY: test
 test: compiler zookeeper network ## all tests: in-process, also with the race detector, and beside that Go's own and those on three real servers
-	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 10 test-realtime test-interop test-page test-observe test-databases test-generated test-generated-race test-others test-ensemble gosuite
+	MENAGERIE_REQUIRE_ENSEMBLE=1 $(MAKE) -j 10 test-realtime test-interop test-page test-observe test-adapters test-databases test-generated test-generated-race test-others test-ensemble gosuite
 
 .PHONY: test-in-process
-test-in-process: test-realtime test-interop test-page test-observe test-others test-generated test-generated-race ## all tests with the race detector, of the generated programs a part; and all of those without it
+test-in-process: test-realtime test-interop test-page test-observe test-adapters test-others test-generated test-generated-race ## all tests with the race detector, of the generated programs a part; and all of those without it
 
 # Two targets that begin at the same time would each compile these packages.
 .PHONY: race-packages
 race-packages: compiler
-	@$(GO) list -test -race -export $$($(GO) list work | grep -v '/pagetest$$') > /dev/null
+	@$(GO) list -test -race -export $$($(GO) list work | grep -vE '/(pagetest$$|adapters/)') > /dev/null
 
 .PHONY: test-realtime
 # Four of the command's tests side by side end in half the time of two.
@@ -107,6 +107,12 @@ test-databases: compiler ## docs/fencing.md: PostgreSQL, SQLite and others refus
 test-observe: race-packages
 	$(alltests) -race -cpu 1 ./observe/zkprom ./observe/zkotel
 	$(alltests) -race ./observe/zkprom/livetest
+
+# No other test needs the libraries that they adapt. Of what is compiled here, "go vet" needs no more: so "make lint" leaves them out.
+.PHONY: test-adapters
+test-adapters: race-packages
+	$(alltests) -race -cpu 1 ./adapters/gocron ./adapters/goose ./adapters/certmagic
+	$(GO) vet -race ./adapters/gocron ./adapters/goose ./adapters/certmagic
 
 .PHONY: test-others
 test-others: race-packages
@@ -237,13 +243,13 @@ bench-rivals: zookeeper ## Curator, kazoo, etcd, redsync and others beside ours;
 	bin/rivals $(RIVALS)
 
 # "go vet" would compile the rivals' clients first, so only "make bench-rivals" vets that module. staticcheck would
-# read all that the clients of Prometheus and OpenTelemetry depend on, for half a minute: "make lint-observe" does.
-linted = $$($(GO) list work | grep -vE '/(observe|examples/service)(/|$$)')
+# read all that adapters and the clients of Prometheus and OpenTelemetry depend on, for half a minute: "make lint-observe" does.
+linted = $$($(GO) list work | grep -vE '/(adapters|observe|examples/service)(/|$$)')
 
 .PHONY: lint
 lint: bin/staticcheck bin/typecheck ## formatting, go vet, staticcheck, and the types for macOS and Windows
 	@unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && test -z "$$unformatted" || { echo "gofmt -w needed for:" $$unformatted >&2; exit 1; }
-	$(GO) vet work
+	$(GO) vet $$($(GO) list work | grep -v '/adapters/')
 	$(alone) -C tools vet ./...
 	bin/staticcheck $(linted)
 	@! $(GO) list -deps ./cmd/menagerie | grep -qx testing || { echo "cmd/menagerie links package testing" >&2; exit 1; }
@@ -251,8 +257,8 @@ lint: bin/staticcheck bin/typecheck ## formatting, go vet, staticcheck, and the 
 	cd bench/rivals && GOWORK=off ../../bin/typecheck "$$($(GO) env GOOS)"
 
 .PHONY: lint-observe
-lint-observe: bin/staticcheck ## staticcheck of observe and examples/service, which need the clients of Prometheus and OpenTelemetry: half a minute
-	bin/staticcheck $$($(GO) list work | grep -E '/(observe|examples/service)(/|$$)')
+lint-observe: bin/staticcheck ## staticcheck of adapters, observe and examples/service, which need other libraries: half a minute
+	bin/staticcheck $$($(GO) list work | grep -E '/(adapters|observe|examples/service)(/|$$)')
 
 # The race detector needs a C compiler to link.
 .PHONY: compiler
