@@ -66,6 +66,7 @@ var (
 	}
 	// elsewhere are the pages whose blocks need another module: each block is a part of one of these files, which are compiled there.
 	elsewhere = map[string]string{
+		"adapters.md":   "../adapters/*/*_test.go",
 		"fencing.md":    "../examples/fencing/*.go",
 		"kubernetes.md": "../examples/kubernetes/*.go",
 		"metrics.md":    "../observe/zkprom/*_test.go",

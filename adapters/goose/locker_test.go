@@ -89,11 +89,7 @@ func TestDoStopsTheMigrationUnderWay(t *testing.T) {
 		s := v.Session()
 		p := db.provider(t, zkgoose.New(s, "/unused"))
 		time.AfterFunc(takes/2, func() { v.Server.Expire(s.ID()) })
-		err := zksync.NewMutex(s, "/migrations").Do(t.Context(), func(ctx context.Context, _ *zksync.Lease) error {
-			_, err := p.Up(ctx)
-			return err
-		})
-		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, migrateStrictly(t.Context(), s, p), context.Canceled)
 		require.Empty(t, db.applied)
 	})
 }
