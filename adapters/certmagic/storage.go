@@ -148,12 +148,14 @@ func within(key string) string {
 // below returns the keys below a key, and whether it is there itself, as the root always is. It asks for the names of all keys: the map has no order.
 func (s *Storage) below(ctx context.Context, key string) (below []string, there bool, err error) {
 	there = clean(key) == ""
-	err = s.data.Range(ctx, func(k string, _ file) bool {
+	for k, err := range s.data.Keys(ctx) {
+		if err != nil {
+			return nil, false, err
+		}
 		there = there || k == clean(key)
 		if strings.HasPrefix(k, within(key)) {
 			below = append(below, k)
 		}
-		return true
-	})
-	return below, there, err
+	}
+	return below, there, nil
 }

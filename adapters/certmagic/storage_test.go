@@ -99,6 +99,25 @@ func removeEmpty(t *testing.T, root string) {
 	}
 }
 
+func TestWhatAStorageOfCertificatesCosts(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		ctx, st := t.Context(), zkcertmagic.New(v.Session(), "/tls")
+		for _, name := range []string{"first", "second"} { // the map is made
+			require.NoError(t, st.Store(ctx, name, nil))
+			require.NoError(t, st.Delete(ctx, name))
+		}
+		const buckets = 3 // of these three keys
+		v.Costs(2, func() { require.NoError(t, st.Store(ctx, "first", nil)) })
+		v.Costs(1, func() { require.NoError(t, st.Store(ctx, "first", nil)) })
+		v.Costs(1, func() { require.True(t, st.Exists(ctx, "first")) })
+		v.Costs(1+2+buckets-1, func() { require.False(t, st.Exists(ctx, "dir")) })
+		require.NoError(t, st.Store(ctx, "dir/third", nil))
+		v.Costs(1, func() { _, _ = st.Load(ctx, "dir/third") })
+		v.Costs(2+buckets, func() { _, _ = st.List(ctx, "dir", true) })
+		v.Costs(3, func() { require.NoError(t, st.Delete(ctx, "dir/third")) }) // 2 later: see docs/map.md
+	})
+}
+
 func TestWhatAStorageOfCertificatesCannotDo(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session()
