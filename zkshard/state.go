@@ -85,7 +85,7 @@ func servers(list []member) []string {
 // State reads the state of each ensemble, those of the old list of a process that moves after the others. One that cannot be reached
 // makes it wait until ctx ends; what was read is returned with the error.
 func (s *Shards) State(ctx context.Context) (all []State, err error) {
-	for _, x := range s.all {
+	for _, x := range s.made().all {
 		st, err := StateOf(ctx, (*zksync.Session)(x.s))
 		if err != nil {
 			return all, fmt.Errorf("%s: %w", errs.Quote(x.servers), err)
@@ -97,7 +97,7 @@ func (s *Shards) State(ctx context.Context) (all []State, err error) {
 
 func (s *Shards) String() string {
 	var all []string
-	for _, x := range s.to {
+	for _, x := range s.made().to {
 		all = append(all, x.servers)
 	}
 	return "shards " + strings.Join(all, " ")

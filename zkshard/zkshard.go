@@ -35,6 +35,14 @@ type Shards struct {
 	wish *wish            // nil until each ensemble has a name
 }
 
+// made is s, which Connect has made. Of a zero or nil value it panics.
+func (s *Shards) made() *Shards {
+	if s == nil || s.news == nil {
+		panic(errs.Unmade("zkshard", "a Shards", "Connect"))
+	}
+	return s
+}
+
 // WithMoving is for the first of two rollouts that change the list of ensembles: Connect gets the new list, and WithMoving the old
 // one. See [Shards.NewMutex], and docs/scale.md for the steps.
 func WithMoving(from []string) zksync.SessionOption {
@@ -290,11 +298,12 @@ func (s *Shards) match(own []*ensemble, recorded []member, last bool) {
 // For is the session with the ensemble of a path, by the new list of a process that moves. What other types than the mutex of
 // [Shards.NewMutex] keep at a path does not move with it: see docs/scale.md.
 func (s *Shards) For(path string) *zksync.Session {
-	return (*zksync.Session)(s.of(s.wish.to, path).s)
+	return (*zksync.Session)(s.made().of(s.wish.to, path).s)
 }
 
 // All are the connect strings and the sessions, those of the old list of a process that moves after the others.
 func (s *Shards) All() iter.Seq2[string, *zksync.Session] {
+	s.made()
 	return func(yield func(string, *zksync.Session) bool) {
 		for _, x := range s.all {
 			if !yield(x.servers, (*zksync.Session)(x.s)) {
@@ -319,7 +328,7 @@ func (s *Shards) of(list []member, path string) *ensemble {
 // old one and the new one, locked in that order, so [zksync.Leases] has two leases then. The tokens of two ensembles do not
 // compare: see docs/scale.md.
 func (s *Shards) NewMutex(path string, opts ...zksync.Option) *zksync.Multi {
-	at := []*ensemble{s.of(s.wish.to, path)}
+	at := []*ensemble{s.made().of(s.wish.to, path)}
 	if len(s.from) > 0 {
 		if old := s.of(s.wish.from, path); old != at[0] {
 			at = []*ensemble{old, at[0]}
@@ -336,7 +345,7 @@ func (s *Shards) NewMutex(path string, opts ...zksync.Option) *zksync.Multi {
 // Close closes all sessions, as [zksync.Session.Close] does. A process that moves takes up to a second more, to leave the move where
 // others can go on.
 func (s *Shards) Close() error {
-	if s.moves() && s.up() && s.ctx.Err() == nil {
+	if s.made().moves() && s.up() && s.ctx.Err() == nil {
 		s.part()
 	}
 	return s.close()

@@ -26,6 +26,7 @@ import (
 	"github.com/go-menagerie/menagerie/zkrate"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksemaphore"
+	"github.com/go-menagerie/menagerie/zkshard"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 	"github.com/go-menagerie/menagerie/zkwaitgroup"
@@ -64,6 +65,20 @@ func staters(s *zksync.Session, path string) map[string]func(context.Context) (a
 		"schedule":       stater(zkcron.New(s, path).State),
 		"rate":           stater(zkrate.New(s, path, 10, 5).State),
 		"durable lock":   stater(zkdurable.NewMutex(s, path).State),
+	}
+}
+
+// Shards have one path on each ensemble.
+func TestAStateOfShardsWithAnyDataIsAnErrorOrIsClean(t *testing.T) {
+	for _, data := range []string{"", "\x1b[2J", "null", "[]", "{}", `{"name":"\u001b[2J","stage":"\u001b[2J"}`, `{"generation":-1,"stage":"open","to":[{"name":"a","servers":"\u001b[2J"}]}`} {
+		srv := zktest.Run(t)
+		srv.Create("/shards", nil, 0, 0)
+		srv.Create("/shards/zkshard", []byte(data), 0, 0)
+		st, err := zkshard.StateOf(t.Context(), srv.Session(t))
+		require.NotContains(t, fmt.Sprint(st), "\x1b", data)
+		if err != nil {
+			require.ErrorIs(t, err, zksync.ErrMisuse, data)
+		}
 	}
 }
 

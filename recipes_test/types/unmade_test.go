@@ -32,6 +32,7 @@ import (
 	"github.com/go-menagerie/menagerie/zkrate"
 	"github.com/go-menagerie/menagerie/zkrwmutex"
 	"github.com/go-menagerie/menagerie/zksemaphore"
+	"github.com/go-menagerie/menagerie/zkshard"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zkwaitgroup"
 	"github.com/go-menagerie/menagerie/zkwatch"
@@ -45,6 +46,7 @@ var unmade = []struct {
 	{new(zksync.Mutex), "a Mutex without a session: make it with NewMutex"},
 	{new(zksync.Multi), "a Multi without a session: make it with MultiLock"},
 	{new(zksync.Session), "a Session without servers: open it with Connect"},
+	{new(zkshard.Shards), "a Shards without a session: make it with Connect"},
 	{new(reentrant.Mutex), "a Mutex without a session: make it with NewMutex"},
 	{new(reentrant.RWMutex), "an RWMutex without a session: make it with NewRWMutex"},
 	{new(zkatomic.Int64), "an Int64 without a session: make it with NewInt64"},

@@ -30,6 +30,7 @@ import (
 	"github.com/go-menagerie/menagerie/zkqueue"
 	"github.com/go-menagerie/menagerie/zkrate"
 	"github.com/go-menagerie/menagerie/zksemaphore"
+	"github.com/go-menagerie/menagerie/zkshard"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zkwaitgroup"
 )
@@ -86,6 +87,8 @@ func state(ctx context.Context, s *zksync.Session, kind, at string) (any, error)
 		return zkrate.New(s, at, 0, 0).State(ctx)
 	case layout.Durable:
 		return zkdurable.NewMutex(s, at).State(ctx)
+	case layout.Shards:
+		return zkshard.StateOf(ctx, s)
 	}
 	return nil, zksync.ErrMisuse
 }
