@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/go-menagerie/menagerie/zkgroup"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -58,8 +57,7 @@ func ExampleMembership() {
 	}
 	defer s.Close()
 
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
+	ctx := context.Background()
 	g := zkgroup.New(s, "/batches/invoices")
 	m, err := g.Join(ctx, zkgroup.Member{ID: "worker-1"})
 	if err != nil {
@@ -67,13 +65,9 @@ func ExampleMembership() {
 		return
 	}
 	partitions := []string{"A-H", "I-P", "Q-Z"}
-	var done sync.WaitGroup
-	done.Add(len(partitions)) // this is the only member, so all are its own
-	go func() { done.Wait(); stop() }()
 	err = g.Assign(ctx, m, partitions, func(ctx context.Context, partition string, l *zksync.Lease) error {
-		defer done.Done()
 		return nil // writes that are fenced with l.Token(), as long as ctx has not ended
-	})
+	}, zkgroup.WithUntilDone())
 	fmt.Println(err, m.ID())
 	// Output: <nil> worker-1
 }

@@ -22,6 +22,7 @@ import (
 type groupOptions struct {
 	lockOptions
 	id, data, items, assign string
+	settle                  time.Duration
 }
 
 func (a *app) groupCommand() *cobra.Command {
@@ -44,9 +45,9 @@ func (a *app) groupCommand() *cobra.Command {
 
 func (a *app) groupJoinCommand() *cobra.Command {
 	var o groupOptions
-	grace := graceDuration(5 * time.Second)
+	grace, settle := graceDuration(5*time.Second), graceDuration(0)
 	cmd := &cobra.Command{
-		Use:   "join PATH [--id ID] [--data TEXT] [--items FILE --assign FILE] [--grace D] -- CMD ARGS...",
+		Use:   "join PATH [--id ID] [--data TEXT] [--items FILE --assign FILE] [--settle D] [--grace D] -- CMD ARGS...",
 		Short: "Join a group while CMD runs",
 		Long: `Joins the group at PATH as ID, and runs CMD. When CMD ends, the member leaves. Signals are passed on to CMD.
 
@@ -55,6 +56,7 @@ the start, and writes its own items into the file of --assign, one a line, befor
 change, the file is replaced by a rename, and CMD (without its children) gets SIGHUP, on Linux only if
 it traps it. So CMD must trap SIGHUP first and then read the file. Go and Java trap it for every
 program, and end a program that does not handle it.
+With --settle they change only when no member has come or gone for that long. Give all members the same.
 An item is in one such file at a time if CMD stops working on a lost item within --grace; then another
 member may get it.
 
@@ -81,7 +83,7 @@ Exit codes: that of CMD (128+n if signal n ended it), or
 			if (o.items == "") != (o.assign == "") {
 				return usage("--items and --assign belong together: give both or neither")
 			}
-			o.grace, o.patience = time.Duration(grace), a.patience(cmd, 0)
+			o.grace, o.settle, o.patience = time.Duration(grace), time.Duration(settle), a.patience(cmd, 0)
 			if err := checkPath(o.path); err != nil {
 				return err
 			}
@@ -93,6 +95,8 @@ Exit codes: that of CMD (128+n if signal n ended it), or
 	flags.StringVar(&o.data, "data", "", "`TEXT` that the member says of itself")
 	flags.StringVar(&o.items, "items", "", "`FILE` with the items that are divided, one a line")
 	flags.StringVar(&o.assign, "assign", "", "`FILE` in which CMD finds those of this member")
+	flags.Var(&settle, "settle", "move items only when no member has come or gone for `D`")
+	flags.Lookup("settle").DefValue = ""
 	flags.Var(&grace, "grace", "give CMD `D` to stop with an item that has left the file")
 	a.explainDash(cmd)
 	return cmd
@@ -123,7 +127,7 @@ func (a *app) runGroup(ctx context.Context, o groupOptions) error {
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		mine := &assigned{file: o.assign, grace: o.grace, complete: make(chan struct{}), changed: make(chan struct{}, 1)}
+		mine := &assigned{file: o.assign, grace: o.grace, settle: o.settle, complete: make(chan struct{}), changed: make(chan struct{}, 1)}
 		if o.assign != "" {
 			if err := mine.divide(ctx, w, g, m, items); err != nil {
 				return err
@@ -143,6 +147,7 @@ func (a *app) runGroup(ctx context.Context, o groupOptions) error {
 type assigned struct {
 	file    string
 	grace   time.Duration
+	settle  time.Duration
 	changed chan struct{} // has an element when the file has changed while CMD runs
 	ended   chan error    // has the error of Assign, and is closed; nil without items
 
@@ -165,11 +170,11 @@ func (a *assigned) divide(ctx context.Context, w *vigil, g *zkgroup.Group, m *zk
 	a.ended = make(chan error, 1)
 	go func() {
 		defer close(a.ended)
-		a.ended <- g.Assign(ctx, m, items, a.own, zkgroup.WithShare(a.learn))
+		a.ended <- g.Assign(ctx, m, items, a.own, zkgroup.WithShare(a.learn), zkgroup.WithSettle(a.settle))
 	}()
 	select {
 	case <-complete:
-	case <-time.After(w.s.Timeout()):
+	case <-time.After(w.s.Timeout() + a.settle):
 	case err := <-a.ended:
 		return undivided(err)
 	case <-w.ctx.Done():

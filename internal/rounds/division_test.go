@@ -114,7 +114,7 @@ func least(before []string, ids []string) (n int) {
 	return n
 }
 
-// At each change of a random history the division is the same as one of these workers that is made anew, nobody has more than the
+// At each change of a random history the division is that of a program which sees only these workers, no worker has more than the
 // bound, and few more items move than must.
 func TestTheDivisionIsEvenAndMovesLittleThroughRandomHistories(t *testing.T) {
 	total, must := 0, 0
