@@ -43,14 +43,12 @@ func requestOf(name string) (r request, ok bool) {
 	return request{number: n + 1, uuid: strings.TrimPrefix(prefix, node.Prefix(""))}, ok && err == nil && n >= 0
 }
 
-// RunNow has the job run once out of turn, in the process that has its lease, wherever that is; this process need not run the
-// job, and need not have registered it. Calls that come before the run begins share it. If a run is under way, another one
-// follows it. RunNow returns when the run has ended: nil, or an ErrFailed with the error of the function. If that process
-// dies, the next one runs the job again, as it does with a tick; with [WithAtMostOnce] RunNow returns an ErrFailed.
+// RunNow has the job run once out of turn, in the process that has its lease, wherever that is, and returns when the run has ended:
+// nil, or [ErrFailed] with the text of the function's error. Calls that come before the run begins share it. If a run is under way,
+// another one follows it. If the process dies, the next one runs the job again, as with a tick.
 //
-// If no process runs the job, RunNow waits. If ctx ends before the run has begun, the request is withdrawn; a run that has begun goes on.
-// If the job was never made, the error is zksync.ErrNotFound. The ticks of the schedule, [Tick].Missed, LastErr and [Cron.Last]
-// are as they would be without it.
+// If no process runs the job, RunNow waits. If ctx ends before the run begins, the request is withdrawn. If the job was never made,
+// the error is zksync.ErrNotFound. The schedule is as without it: Tick.Missed, Tick.LastErr and [Cron.Last] are about ticks.
 func (c *Cron) RunNow(ctx context.Context, name string) error {
 	err := checkName(name)
 	if err == nil {

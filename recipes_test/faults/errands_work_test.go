@@ -67,6 +67,7 @@ func workErrands() []errand {
 		}},
 		{name: "zkgroup.WithUntilDone", least: 10, run: untilDone},
 		{name: "zkcron.Cron", least: 10, run: cron},
+		{name: "zkcron.RunNow", least: 16, run: runNow},
 		{name: "zkrate.Limiter", least: 10, run: limit},
 	}
 }
@@ -211,5 +212,49 @@ func cron(r *round) {
 	r.party(0, func() {
 		defer cancel()
 		r.comes("three ticks", func() bool { mu.Lock(); defer mu.Unlock(); return len(ticks) >= 3 })
+	})
+}
+
+// runNow has two processes run a job whose times are far away, and one of them ask twice for a run. Each call that succeeds has a
+// run that begins after the call began.
+func runNow(r *round) {
+	var mu sync.Mutex
+	var runs []zkcron.Tick
+	count := func() int { mu.Lock(); defer mu.Unlock(); return len(runs) }
+	var asks *zkcron.Cron // of r.b
+	ctx, cancel := context.WithCancel(context.Background())
+	for i, h := range []*hand{r.a, r.b} {
+		c := zkcron.New(h.s, site)
+		c.At("job", "@yearly", func(_ context.Context, t zkcron.Tick) error {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, before := range runs {
+				if !r.blow.Deadly && t.Token.Compare(before.Token) <= 0 || !t.OutOfTurn {
+					r.wrong("%v after %v", t, before)
+				}
+			}
+			runs = append(runs, t)
+			return nil
+		})
+		r.party(time.Duration(i)*3*ms, func() {
+			for ctx.Err() == nil && !r.over() {
+				_ = h.does("Run", func(limited context.Context) error {
+					limited, stop := context.WithCancel(limited)
+					defer context.AfterFunc(ctx, stop)()
+					return c.Run(limited)
+				}, context.Canceled)
+			}
+		})
+		asks = c
+	}
+	r.party(5*ms, func() {
+		defer cancel()
+		for range 2 {
+			before := count()
+			r.b.until("RunNow", func(ctx context.Context) error { return asks.RunNow(ctx, "job") })
+			if count() == before && !r.over() && !r.blow.refuses {
+				r.wrong("RunNow succeeded without a run")
+			}
+		}
 	})
 }

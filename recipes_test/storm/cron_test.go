@@ -2,6 +2,7 @@ package storm_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -16,8 +17,10 @@ type schedules struct {
 	every time.Duration
 	once  bool // AtMostOnce
 
-	mu   sync.Mutex
-	last *ticked
+	mu     sync.Mutex
+	newest *ticked          // the last run
+	last   map[bool]*ticked // the last tick, and the last run out of turn
+	asked  int              // runs out of turn that have begun
 }
 
 // ticked is a run of a tick.
@@ -28,7 +31,7 @@ type ticked struct {
 }
 
 func joinCron(w *world) *part {
-	x := &schedules{every: []time.Duration{500 * ms, 2 * time.Second}[w.rnd.IntN(2)], once: w.rnd.IntN(3) == 0}
+	x := &schedules{every: []time.Duration{500 * ms, 2 * time.Second}[w.rnd.IntN(2)], once: w.rnd.IntN(3) == 0, last: map[bool]*ticked{}}
 	return &part{actors: 4, act: x.act, use: x.use}
 }
 
@@ -36,7 +39,8 @@ func joinCron(w *world) *part {
 func (x *schedules) object(a *actor) *zkcron.Cron {
 	return thing(a.h, "cron"+a.name, func(s *zksync.Session) *zkcron.Cron {
 		c := zkcron.New(s, cronPath)
-		opts := []zkcron.JobOption{zkcron.WithMissed(zkcron.Skip)}
+		// Each process has a timeout and a jitter of its own.
+		opts := []zkcron.JobOption{zkcron.WithMissed(zkcron.Skip), zkcron.WithTimeout(time.Duration(1+len(a.name)) * 150 * ms), zkcron.WithJitter(x.every / 4)}
 		if x.once {
 			opts = append(opts, zkcron.WithAtMostOnce())
 		}
@@ -50,8 +54,24 @@ func (x *schedules) act(a *actor) {
 		a.ask("Last", func(ctx context.Context) error { _, err := x.object(a).Last(ctx, "job"); return err }, zksync.ErrNotFound)
 		return
 	}
+	if a.oneIn(4) {
+		// It waits as long as no process runs the job.
+		a.askFor(a.upTo(10*time.Second), "RunNow", func(ctx context.Context) error { return x.runNow(ctx, a) }, zkcron.ErrFailed)
+		return
+	}
 	// The end of a tick is recorded before Run returns, for which it waits as long as the session lives.
 	a.askLate(a.upTo(10*time.Second), lingers, "Run", x.object(a).Run)
+}
+
+// runNow asks for a run: if the call says how one has ended, one has begun after the call.
+func (x *schedules) runNow(ctx context.Context, a *actor) error {
+	count := func() int { x.mu.Lock(); defer x.mu.Unlock(); return x.asked }
+	before := count()
+	err := x.object(a).RunNow(ctx, "job")
+	if err == nil || errors.Is(err, zkcron.ErrFailed) {
+		a.w.must(count() > before || x.once && err != nil, "RunNow returns %v without a run", err) // one that was begun, and given up before its function
+	}
+	return err
 }
 
 // runs is a run of a tick: ticks go forward, beside no other run, and none comes again of which it is known that it has ended.
@@ -61,20 +81,27 @@ func (x *schedules) runs(ctx context.Context, a *actor, t zkcron.Tick) error {
 	h := &hold{a: a, path: cronPath, l: l}
 	a.w.enters(h)
 	defer h.ends()
-	a.w.tell("%s/%s runs the tick of %v, token %s", a.h, a.name, t.Scheduled.Sub(a.w.began), t.Token)
+	a.w.tell("%s/%s runs the tick of %v, token %s, out of turn: %t", a.h, a.name, t.Scheduled.Sub(a.w.began), t.Token, t.OutOfTurn)
+	if t.OutOfTurn {
+		x.mu.Lock()
+		x.asked++
+		x.mu.Unlock()
+	}
 	if !l.Valid() || a.w.meter.excused(l) {
 		return errOwn
 	}
 	a.w.exclude(cronPath, h)
 	x.mu.Lock()
-	if o := x.last; o != nil {
-		a.w.must(!me.at.Before(o.at), "the tick of %v runs after that of %v", me.at.Sub(a.w.began), o.at.Sub(a.w.began))
+	if o := x.newest; o != nil {
 		a.w.must(me.token.Compare(o.token) > 0, "a tick with the token %s after %s", me.token, o.token)
+	}
+	if o := x.last[t.OutOfTurn]; o != nil {
+		a.w.must(!me.at.Before(o.at), "the tick of %v runs after that of %v", me.at.Sub(a.w.began), o.at.Sub(a.w.began))
 		again := me.at.Equal(o.at)
 		a.w.must(!again || !x.once, "the tick of %v runs twice", me.at.Sub(a.w.began))
 		a.w.must(!again || !o.l.Valid() || a.w.meter.excused(o.l), "the tick of %v runs again, and the one before holds", me.at.Sub(a.w.began))
 	}
-	x.last = me
+	x.newest, x.last[t.OutOfTurn] = me, me
 	n := a.w.stamp()
 	x.mu.Unlock()
 	time.Sleep(time.Duration(n%8) * 100 * ms) // it may go on for as long after its context
