@@ -130,3 +130,19 @@ func TestAcceptance207ParametersMustBeTheSame(t *testing.T) {
 		require.False(t, l.Allow())
 	})
 }
+
+func TestAcceptance207TwoProcessesShareOnAnyServers(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		a, b := zkrate.New(v.Session(), path, 50, 10), zkrate.New(v.Session(), path, 50, 10)
+		m := newMeter()
+		during(v.Span(10*time.Second, 5*time.Second), m.busy, a, b)
+		took := time.Since(m.start).Seconds()
+		require.LessOrEqual(t, float64(len(m.events)), 10+50*took)
+		require.GreaterOrEqual(t, float64(len(m.events)), 50*took*7/10)
+		st, err := a.State(t.Context())
+		require.NoError(t, err)
+		require.EqualValues(t, 2, st.Processes)
+		require.Equal(t, rate.Limit(50), st.Limit)
+		require.Equal(t, "50 events a second with a burst of 10; 2 processes", st.Detail)
+	})
+}
