@@ -21,13 +21,30 @@ type ledger struct {
 
 // enters makes a call with an effect of that name.
 func (b *ledger) enters(h *hand, name string, f func(ctx context.Context) error) {
-	err := h.does(name, f)
+	b.notes(h.does(name, f) == nil, name)
+}
+
+// notes notes effects of a call, which are sure or may be.
+func (b *ledger) notes(sure bool, names ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if err == nil {
-		b.sure = append(b.sure, name)
+	if sure {
+		b.sure = append(b.sure, names...)
 	} else {
-		b.maybe = append(b.maybe, name)
+		b.maybe = append(b.maybe, names...)
+	}
+}
+
+// storesIf appends a name to a value by the version that it has read.
+func storesIf(ctx context.Context, v *zkatomic.Value[[]string], name string) error {
+	for {
+		now, err := v.LoadSnapshot(ctx)
+		if err != nil {
+			return err
+		}
+		if stored, err := v.StoreIf(ctx, now.Version, append(slices.Clone(now.Value), name)); stored || err != nil {
+			return err
+		}
 	}
 }
 
@@ -86,6 +103,9 @@ func valueErrands() []errand {
 			vs := []*zkatomic.Value[[]string]{zkatomic.NewValue[[]string](r.a.s, site), zkatomic.NewValue[[]string](r.b.s, site)}
 			r.each(func(h *hand, i int, name string) {
 				b.enters(h, name, func(ctx context.Context) error {
+					if i == 1 {
+						return storesIf(ctx, vs[i], name)
+					}
 					_, err := vs[i].Update(ctx, func(old []string, _ bool) ([]string, error) { return append(slices.Clone(old), name), nil })
 					return err
 				})
@@ -126,7 +146,17 @@ func valueErrands() []errand {
 			var b ledger
 			m := []*zkmap.Map[string, string]{zkmap.New[string, string](r.a.s, site), zkmap.New[string, string](r.b.s, site)}
 			r.each(func(h *hand, i int, name string) {
-				b.enters(h, name, func(ctx context.Context) error { return m[i].Store(ctx, name, name) })
+				more := name + " and more"
+				switch name {
+				case "a1", "b0":
+					err := h.does(name, func(ctx context.Context) error { return m[i].StoreMany(ctx, map[string]string{name: name, more: more}) })
+					b.notes(err == nil, name, more)
+				case "b2":
+					_ = h.does(name, func(ctx context.Context) error { return m[i].StoreEphemeral(ctx, name, name) })
+					b.notes(false, name) // the session may have ended since
+				default:
+					b.enters(h, name, func(ctx context.Context) error { return m[i].Store(ctx, name, name) })
+				}
 			})
 			r.checks(func() {
 				b.check(r, ends(r, func(ctx context.Context) (keys []string, err error) {

@@ -113,8 +113,26 @@ func (x values) act(a *actor) {
 		})
 	case 1:
 		a.ask("Load", func(ctx context.Context) error { _, _, err := v.Load(ctx); return err })
+	case 2:
+		x.storeIf(a, v)
 	default:
 		x.update(a, "Update", a.ask)
+	}
+}
+
+// storeIf raises the number by the version that it has read, and perhaps another is quicker.
+func (x values) storeIf(a *actor, v *zkatomic.Value[stored]) {
+	var now zkatomic.Snapshot[stored]
+	if c := a.ask("LoadSnapshot", func(ctx context.Context) (err error) { now, err = v.LoadSnapshot(ctx); return err }); c.err != nil {
+		return
+	}
+	before, done := x.before(), false
+	c := a.ask("StoreIf", func(ctx context.Context) (err error) {
+		done, err = v.StoreIf(ctx, now.Version, stored{now.Value.N + 1, a.name})
+		return err
+	}, errUnknown)
+	if done || c.err != nil {
+		x.raised(c, before, now.Value.N+1)
 	}
 }
 

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/go-menagerie/menagerie/zkatomic"
 	"github.com/go-menagerie/menagerie/zkmap"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -52,7 +54,7 @@ func (x mappings) act(a *actor) {
 	m := x.object(a)
 	key := fmt.Sprint("v", a.rnd.IntN(3))
 	v := int64(a.rnd.IntN(4))
-	switch a.rnd.IntN(12) {
+	switch a.rnd.IntN(16) {
 	case 0:
 		a.ask("Store "+key, func(ctx context.Context) error { return m.Store(ctx, key, v) }, errUnknown)
 	case 1:
@@ -67,6 +69,14 @@ func (x mappings) act(a *actor) {
 		a.ask("Range", func(ctx context.Context) error { return m.Range(ctx, func(string, int64) bool { return true }) })
 	case 6:
 		x.watches(a, m)
+	case 8:
+		a.ask("StoreMany", func(ctx context.Context) error { return m.StoreMany(ctx, map[string]int64{"v0": v, "v1": v, "v2": v}) }, errUnknown)
+	case 9:
+		a.ask("LoadMany", func(ctx context.Context) error { _, err := m.LoadMany(ctx, "v0", "n0", key); return err })
+	case 10:
+		a.ask("StoreEphemeral", func(ctx context.Context) error { return m.StoreEphemeral(ctx, "e", v) }, errUnknown, zksync.ErrMisuse)
+	case 11:
+		x.watchesKey(a, m)
 	case 7:
 		a.ask("Cached", func(ctx context.Context) error { _, err := x.copied(ctx, a); return err })
 	default:
@@ -102,6 +112,23 @@ func (x mappings) watches(a *actor, m *zkmap.Map[string, int64]) {
 	})
 }
 
+// watchesKey hears of one number in its order.
+func (x mappings) watchesKey(a *actor, m *zkmap.Map[string, int64]) {
+	a.askFor(a.upTo(8*time.Second), "WatchKey", func(ctx context.Context) error {
+		last := zkatomic.Snapshot[int64]{}
+		for s, err := range m.WatchKey(ctx, "n0") {
+			if err != nil {
+				return err
+			}
+			a.w.must(last == (zkatomic.Snapshot[int64]{}) || s.OK && s.Value > last.Value && s.Version > last.Version, "WatchKey: %v after %v", s, last)
+			if last = s; s.OK {
+				last.Skipped = 0
+			}
+		}
+		return ctx.Err()
+	})
+}
+
 // use compares all copies with the map.
 func (x mappings) use(w *world) {
 	w.all("copies at last", len(w.houses), func(ctx context.Context, a *actor, _ int) error { _, err := x.copied(ctx, a); return err })
@@ -117,6 +144,16 @@ func (x mappings) use(w *world) {
 		return m.Store(ctx, "last", 1)
 	})
 	w.pause(5)
+	var keeps atomic.Int32
+	w.all("StoreEphemeral at last", len(w.houses), func(ctx context.Context, a *actor, i int) error {
+		err := x.object(a).StoreEphemeral(ctx, "kept at last", int64(i))
+		if errors.Is(err, zksync.ErrMisuse) {
+			return nil
+		}
+		keeps.Add(1)
+		return err
+	})
+	w.must(keeps.Load() == 1, "%d sessions keep one key", keeps.Load())
 	w.all("Range at last", len(w.houses), func(ctx context.Context, a *actor, i int) error {
 		all := map[string]int64{}
 		if err := x.object(a).Range(ctx, func(k string, v int64) bool { all[k] = v; return true }); err != nil {
