@@ -72,6 +72,70 @@ func ExampleMap_Update() {
 	// 0 zkmap: update /quota: 2 requests were made
 }
 
+// Services register, as long as they live.
+func ExampleMap_StoreEphemeral() {
+	srv := zktest.Start()
+	defer srv.Close()
+	ctx := context.Background()
+	s, err := zksync.Connect(ctx, srv.Addr())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+	service, err := zksync.Connect(ctx, srv.Addr()) // another process
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	err = zkmap.New[string, string](service, "/services").StoreEphemeral(ctx, "tea-1", "10.0.0.7:80")
+	fmt.Println(err)
+	for at, err := range zkmap.New[string, string](s, "/services").WatchKey(ctx, "tea-1") {
+		fmt.Println(at.Value, at.OK, err)
+		if !at.OK {
+			break
+		}
+		_ = service.Close()
+	}
+	// Output:
+	// <nil>
+	// 10.0.0.7:80 true <nil>
+	//  false <nil>
+}
+
+// Prices are loaded in one go, and read in one go.
+func ExampleMap_StoreMany() {
+	srv := zktest.Start()
+	defer srv.Close()
+	ctx := context.Background()
+	s, err := zksync.Connect(ctx, srv.Addr())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+
+	prices := zkmap.New[string, int](s, "/prices")
+	err = prices.StoreMany(ctx, map[string]int{"assam": 5, "darjeeling": 8, "sencha": 7})
+	fmt.Println(err)
+	fmt.Println(prices.LoadMany(ctx, "assam", "sencha", "water"))
+	var names []string
+	for e, err := range prices.Entries(ctx) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		names = append(names, fmt.Sprint(e.Key, " ", e.Value))
+	}
+	slices.Sort(names)
+	fmt.Println(names)
+	// Output:
+	// <nil>
+	// map[assam:5 sencha:7] <nil>
+	// [assam 5 darjeeling 8 sencha 7]
+}
+
 // Feature flags are looked up at every request of a web server, so they are read from a copy in memory.
 func ExampleCache() {
 	srv := zktest.Start()
