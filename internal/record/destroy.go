@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -93,6 +92,9 @@ func (r *Ruin) In(ctx context.Context, e *zkconn.Epoch) error {
 
 // errUnmarked means that the mark is gone: with the record, or because another program has removed it.
 var errUnmarked = errors.New("the mark is gone")
+
+// MadeWith reports whether an empty node was made in the transaction that made the record which is gone.
+func (r *Ruin) MadeWith(st *zk.Stat) bool { return st.Czxid == r.founded && st.NumChildren == 0 }
 
 // gone reports whether the record is gone, as the leader knows it. There may be another one.
 func (r *Ruin) gone(ctx context.Context, e *zkconn.Epoch) (bool, error) {
@@ -187,7 +189,7 @@ func (r *Ruin) below(ctx context.Context, e *zkconn.Epoch, all *ruins, dir strin
 	var users []string
 	err := e.GetEach(ctx, paths, func(i int, c zkconn.Content) error {
 		at, kids := join(dir, names[i]), []string(nil)
-		owned := c.Stat.EphemeralOwner != 0 && !IsContainer(c.Stat)
+		owned := c.Stat.EphemeralOwner != 0
 		if owned && !all.shut && !(dir == "" && isMark(names[i])) {
 			users = append(users, names[i])
 		}
@@ -219,9 +221,6 @@ func (r *Ruin) below(ctx context.Context, e *zkconn.Epoch, all *ruins, dir strin
 	}
 	return err
 }
-
-// IsContainer reports whether a node is one that the servers remove when it is empty.
-func IsContainer(st *zk.Stat) bool { return st.EphemeralOwner == math.MinInt64 }
 
 func join(dir, name string) string { return strings.TrimPrefix(dir+"/"+name, "/") }
 
