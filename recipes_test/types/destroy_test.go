@@ -2,6 +2,7 @@ package types
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/go-menagerie/menagerie/zkphaser"
 	"github.com/go-menagerie/menagerie/zkqueue"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // destroyed is a type as the tests of Destroy use it. The fields are calls on one object.
@@ -225,5 +227,65 @@ func TestAcceptance185DestroyIsMadeOnceWhateverBecomesOfItsRequests(t *testing.T
 				}
 			})
 		})
+	}
+}
+
+// The request of a change is held until the object was destroyed, and has the same versions again.
+func TestAcceptance186AChangeOfADestroyedObjectDoesNotReachTheNextOne(t *testing.T) {
+	for name, loadsOnly := range map[string]bool{"of a session that has changed it": false, "of a session that has only read it": true} {
+		for nth := 1; nth <= 2; nth++ {
+			t.Run(fmt.Sprint(name, nth), func(t *testing.T) {
+				proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+					ctx := t.Context()
+					late, s := v.Session(), v.Session()
+					n, m := zkatomic.NewInt64(late, "/number"), zkmap.New[string, int](late, "/map")
+					x, y := zkatomic.NewInt64(s, "/number"), zkmap.New[string, int](s, "/map")
+					change := func(by int) {
+						for range 5 {
+							_, err := x.Add(ctx, int64(by))
+							require.NoError(t, err)
+							_, err = y.Update(ctx, "k", func(old int, _ bool) (int, bool, error) { return old + by, true, nil })
+							require.NoError(t, err)
+						}
+					}
+					change(1)
+					_, err := n.Load(ctx)
+					require.NoError(t, err)
+					_, _, err = m.Load(ctx, "k")
+					require.NoError(t, err)
+					if !loadsOnly {
+						require.NoError(t, n.Store(ctx, 5))
+						require.NoError(t, m.Store(ctx, "other", 1))
+					}
+					held := v.Server.Intercept(zktest.On(zktest.Multi, "**").Of(late.ID()).Nth(nth).Times(2).Hold())
+					adds := proving.Waits(ctx, func(ctx context.Context) error { _, err := n.Add(ctx, 1); return err })
+					v.Quiet()
+					updates := proving.Waits(ctx, func(ctx context.Context) error {
+						_, err := m.Update(ctx, "k", func(old int, _ bool) (int, bool, error) { return old + 1, true, nil })
+						return err
+					})
+					v.Quiet()
+					require.NoError(t, x.Destroy(ctx))
+					require.NoError(t, y.Destroy(ctx))
+					change(10)
+					if !loadsOnly {
+						require.NoError(t, x.Store(ctx, 50))
+					}
+					held.Remove()
+					held.Release()
+					<-adds.Done
+					<-updates.Done
+					for what, err := range map[string]error{"number": adds.Err, "map": updates.Err} {
+						require.True(t, err == nil || errors.Is(err, zksync.ErrBroken), "%s: %v", what, err)
+					}
+					sum, err := x.Load(ctx)
+					require.NoError(t, err)
+					got, _, err := y.Load(ctx, "k")
+					require.NoError(t, err)
+					require.Contains(t, []int64{50, 51}, sum, "number")
+					require.Contains(t, []int{50, 51}, got, "map")
+				})
+			})
+		}
 	}
 }
