@@ -2,7 +2,7 @@ package zkatomic
 
 import "context"
 
-// Destroy removes the number, if no call changes it in its turn: else the error is zksync.ErrMisuse. See docs/destroy.md.
+// Destroy removes the number, if no call changes it in its turn: else the error is zksync.ErrMisuse. See docs/guarantees/calls.md.
 func (n *Int64) Destroy(ctx context.Context) error { return n.made().cell.Destroy(ctx) }
 
 // Destroy removes the value, like [Int64.Destroy].

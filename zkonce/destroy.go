@@ -11,7 +11,7 @@ import (
 )
 
 // Destroy removes the result and all other nodes: the next caller runs its function again. While a call runs its function,
-// or waits for one, the error is zksync.ErrMisuse. See docs/destroy.md.
+// or waits for one, the error is zksync.ErrMisuse. See docs/guarantees/calls.md.
 func (o *Once) Destroy(ctx context.Context) error {
 	base := o.made().at.Full(o.at.Path)
 	defer o.forget()
@@ -34,7 +34,7 @@ func (o *Once) Destroy(ctx context.Context) error {
 }
 
 // Destroy removes the promise. A Wait in another process leaves no node, so it is no use: it fails with zksync.ErrBroken, or waits
-// for the next promise of the path. See docs/destroy.md.
+// for the next promise of the path. See docs/guarantees/calls.md.
 func (p *Promise[T]) Destroy(ctx context.Context) error {
 	err := p.made().at.Destroy(ctx, record.Ruin{
 		Base: p.terms.Base, ACL: p.at.ACL(), What: "the promise", There: p.terms.There, Shut: record.Writers,

@@ -81,7 +81,7 @@ func (p *Place) apply(since writers.Moment, ops []any) (res []zk.MultiResponse, 
 		return nil, p.t.broken()
 	case writers.ErrAnew:
 		if err = p.join(); err == nil {
-			err = p.t.anew()
+			err = p.t.again()
 		}
 	}
 	return res, err

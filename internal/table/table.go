@@ -143,7 +143,7 @@ func (t *Table) run(ctx context.Context, op string, need Need, f func(ctx contex
 			if err == nil {
 				err = f(ctx, e, there)
 			}
-			if err != errAnew {
+			if err != errAgain {
 				return err
 			}
 			if err := pace.Rest(ctx, e); err != nil {
@@ -204,22 +204,22 @@ func (t *Table) find(ctx context.Context, e *zkconn.Epoch, need Need) (there boo
 	return there, err
 }
 
-// errAnew means that the table may be another one than the one that was found: the call looks again.
-var errAnew = errors.New("look again")
+// errAgain means that the table may be another one than the one that was found: the call looks again.
+var errAgain = errors.New("look again")
 
-// anew returns errAnew.
-func (t *Table) anew() error {
+// again has the next call look whether there is a table, and returns errAgain.
+func (t *Table) again() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.known = false
 	clear(t.versions)
-	return errAnew
+	return errAgain
 }
 
 // broken returns the error of a table that has lost nodes which no change deletes. The next call looks whether
 // there is a table at all.
 func (t *Table) broken() error {
-	_ = t.anew()
+	_ = t.again()
 	return errs.Broken("the "+layout.Word(t.terms.Type), "it was destroyed, or nodes of it were removed externally; the next change makes it again, if Destroy has removed the rest")
 }
 
