@@ -13,6 +13,7 @@
 //	takers     the queue of calls that wait for an element
 //	putters    the queue of calls that wait for room
 //	writers    see package writers
+//	dead       the dead letters, since the first one; no consumer lists them
 //
 // # An element is delivered to one at a time
 //

@@ -31,6 +31,9 @@ const (
 	Shards   = "zkshard"
 )
 
+// DeadLetters is the name of the directory below the node of a queue that has its dead letters. It exists since the first one.
+const DeadLetters = "dead"
+
 var typed = []string{Int64, Value, Sequence, Slots, Map, Set, Queue, Group, Cron, Durable, Promise, Rate, Shards}
 
 // unmistakable are the names of children that nodes of no other use have. A lock that was taken at the path
