@@ -16,14 +16,22 @@ import (
 // Put adds v at the end, exactly once. In a bounded queue it waits for room, in the order of the calls. Only
 // after a zksync.Ambiguous error may v be in the queue, now or later.
 func (q *Queue[T]) Put(ctx context.Context, v T, opts ...PutOption) error {
-	_, err := q.made().put(ctx, "put", v, placeOf(true, opts))
+	_, err := q.made().put(ctx, "put", []T{v}, placeOf(true, opts))
+	return err
+}
+
+// PutAll is Put of all values in one transaction, in their order: all or none are in the queue, and a bounded queue has
+// room for all. If they do not fit into a request of the servers, about a megabyte, the error is zksync.ErrMisuse and
+// says how many do.
+func (q *Queue[T]) PutAll(ctx context.Context, vs []T, opts ...PutOption) error {
+	_, err := q.made().put(ctx, "put-all", vs, placeOf(true, opts))
 	return err
 }
 
 // Offer is Put, but returns false if the queue is full, or has room only for calls that wait: then v was not
 // put.
 func (q *Queue[T]) Offer(ctx context.Context, v T, opts ...PutOption) (bool, error) {
-	return q.made().put(ctx, "offer", v, placeOf(false, opts))
+	return q.made().put(ctx, "offer", []T{v}, placeOf(false, opts))
 }
 
 // PutOption changes where, or when, an element is delivered.
@@ -33,12 +41,13 @@ type PutOption func(*place)
 func WithDelay(d time.Duration) PutOption { return func(p *place) { p.delay = max(d, 0) } }
 
 // WithPriority sets the element's priority: smaller ones are delivered first. The default is 0.
-func WithPriority(n int) PutOption { return func(p *place) { p.priority = n } }
+func WithPriority(n int) PutOption { return func(p *place) { p.priority, p.moves = n, true } }
 
 // place is where, when and how an element is put.
 type place struct {
 	wait     bool // for room
 	priority int
+	moves    bool // a priority was given
 	delay    time.Duration
 	bad      error // a nil option
 }
@@ -55,14 +64,14 @@ func placeOf(wait bool, opts []PutOption) place {
 	return p
 }
 
-func (q *Queue[T]) put(ctx context.Context, op string, v T, p place) (done bool, err error) {
+func (q *Queue[T]) put(ctx context.Context, op string, vs []T, p place) (done bool, err error) {
 	d := &elements.Draft{Priority: p.priority}
 	err = q.raw.Run(ctx, op, func(c *elements.Call) (err error) {
-		if p.bad != nil {
+		switch {
+		case p.bad != nil:
 			return p.bad
-		}
-		if d.Data == nil {
-			if d.Data, err = codec.Encode(q.at.Settings.Codec, v, q.raw.Overhead()); err != nil {
+		case d.Data == nil:
+			if d.Data, err = q.encode(vs); err != nil || len(vs) == 0 {
 				return err
 			}
 		}
@@ -71,30 +80,55 @@ func (q *Queue[T]) put(ctx context.Context, op string, v T, p place) (done bool,
 				return err
 			}
 		}
-		switch {
-		case q.capacity > 0 && p.wait:
-			err = q.putInto(c, d)
-			done = err == nil
-		case q.capacity > 0:
+		if q.capacity > 0 && !p.wait {
 			done, err = q.offer(c, d)
-		default:
-			err = q.add(c, d, nil)
-			for pace := (node.Pace{Free: 1}); errors.Is(err, elements.ErrChanged); err = q.add(c, d, nil) {
-				if err := pace.Rest(c, c.Epoch); err != nil {
-					return err
-				}
-			}
-			done = err == nil
+			return err
 		}
+		err = q.insert(c, d)
+		done = err == nil
 		return err
 	})
-	if done {
-		q.trace(ctx, session.Delivery{Event: put})
+	for range vs {
+		if done {
+			q.trace(ctx, session.Delivery{Event: put})
+		}
 	}
 	return done, err
 }
 
-// add puts an element. In a bounded queue r is what is known of it.
+// encode encodes elements of one transaction, and refuses those that never fit into one.
+func (q *Queue[T]) encode(vs []T) (all [][]byte, err error) {
+	for _, v := range vs {
+		data, err := codec.Encode(q.at.Settings.Codec, v, q.raw.Overhead())
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, data)
+	}
+	if n := q.raw.Fit(all); n < len(all) {
+		return nil, errs.Misuse("%d elements, of which the first %d fit into a request of the servers; put at most so many together", len(all), n)
+	}
+	if q.capacity > 0 && len(all) > q.capacity {
+		return nil, errs.Misuse("%d elements for a queue of at most %d; put at most so many together", len(all), q.capacity)
+	}
+	return all, nil
+}
+
+// insert puts elements; into a bounded queue as soon as there is room.
+func (q *Queue[T]) insert(c *elements.Call, d *elements.Draft) error {
+	if q.capacity > 0 {
+		return q.putInto(c, d)
+	}
+	err := q.add(c, d, nil)
+	for pace := (node.Pace{Free: 1}); errors.Is(err, elements.ErrChanged); err = q.add(c, d, nil) {
+		if err := pace.Rest(c, c.Epoch); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// add puts elements. In a bounded queue r is what is known of it.
 func (q *Queue[T]) add(c *elements.Call, d *elements.Draft, r *elements.Room) error {
 	after, err := c.Add(d, r)
 	if after != nil && after.Besides() {
@@ -105,13 +139,13 @@ func (q *Queue[T]) add(c *elements.Call, d *elements.Draft, r *elements.Room) er
 	return err
 }
 
-// remembered is what is known if that says that there is room. Each is used once: the next element has another version.
-func (q *Queue[T]) remembered(c *elements.Call) *elements.Room {
+// remembered is what is known if that says that there is room for n elements. Each is used once: the next element has another version.
+func (q *Queue[T]) remembered(c *elements.Call, n int) *elements.Room {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	r := q.room
 	q.room = nil
-	if r == nil || r.Epoch != c.Epoch || r.Taken >= q.capacity {
+	if r == nil || r.Epoch != c.Epoch || r.Taken+n > q.capacity {
 		return nil
 	}
 	return r
@@ -120,7 +154,7 @@ func (q *Queue[T]) remembered(c *elements.Call) *elements.Room {
 // offer puts an element into a bounded queue if there is room, besides that for which others wait in line. If some do, or if
 // others were quicker twice, it stands in line, too: as there is room for all of them, none waits for long.
 func (q *Queue[T]) offer(c *elements.Call, d *elements.Draft) (done bool, err error) {
-	for r, refused := q.remembered(c), 0; ; r = nil {
+	for r, refused := q.remembered(c, d.Room()), 0; ; r = nil {
 		if r == nil {
 			if r, err = c.MeasureSynced(); err != nil || r.Taken >= q.capacity {
 				return false, err
@@ -151,11 +185,11 @@ func (q *Queue[T]) offer(c *elements.Call, d *elements.Draft) (done bool, err er
 	return done, err
 }
 
-// putInto puts an element into a bounded queue as soon as there is room. If others put at the same time, or if there is no
+// putInto puts elements into a bounded queue as soon as there is room. If others put at the same time, or if there is no
 // room, it stands in line. Then no call goes before the first in line, however near to the servers it is: each
 // other one checks that none has come into the line. The first in line watches the queue; the others watch their neighbors.
 func (q *Queue[T]) putInto(c *elements.Call, d *elements.Draft) error {
-	r := q.remembered(c)
+	r := q.remembered(c, d.Room())
 	if r == nil {
 		l, err := c.LineForRoom()
 		if err != nil {
@@ -168,7 +202,7 @@ func (q *Queue[T]) putInto(c *elements.Call, d *elements.Draft) error {
 			r.Beside(l)
 		}
 	}
-	if r != nil && r.Taken < q.capacity {
+	if r != nil && r.Taken+d.Room() <= q.capacity {
 		if err := q.add(c, d, r); !errors.Is(err, elements.ErrChanged) {
 			return err
 		}
@@ -176,7 +210,7 @@ func (q *Queue[T]) putInto(c *elements.Call, d *elements.Draft) error {
 	return q.putters.run(c, 0, 0, func() error { return q.roomFor(c, d) })
 }
 
-// roomFor is for the first in line: it waits until there is room, and puts the element. The error is elements.ErrChanged if
+// roomFor is for the first in line: it waits until there is room, and puts the elements. The error is elements.ErrChanged if
 // another was put without waiting in line.
 func (q *Queue[T]) roomFor(c *elements.Call, d *elements.Draft) error {
 	changes := record.Hear(c.Epoch)
@@ -186,7 +220,7 @@ func (q *Queue[T]) roomFor(c *elements.Call, d *elements.Draft) error {
 		if err != nil {
 			return err
 		}
-		if r.Taken < q.capacity {
+		if r.Taken+d.Room() <= q.capacity {
 			return q.add(c, d, r)
 		}
 		if _, _, err := changes.Next(c, elements.Forever); err != nil {

@@ -2,6 +2,7 @@ package zkqueue
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/elements"
@@ -29,14 +30,43 @@ type Delivery[T any] struct {
 // Receive waits like Take, and delivers the first element, to be acknowledged when the work is done. If this
 // process dies, or its session ends, the element comes again. After an error it holds no element.
 func (q *Queue[T]) Receive(ctx context.Context) (*Delivery[T], error) {
-	d := &Delivery[T]{q: q.made()}
+	return q.made().receive(ctx, "receive", q.next, (*elements.Call).Remove)
+}
+
+// TryReceive is Receive if there is an element now; else it returns false.
+func (q *Queue[T]) TryReceive(ctx context.Context) (d *Delivery[T], ok bool, err error) {
+	d, err = q.made().receive(ctx, "try-receive", q.any, (*elements.Call).Remove)
+	if errors.Is(err, errs.ErrNotAcquired) {
+		return nil, false, nil
+	}
+	return d, err == nil, err
+}
+
+// any has f take an element that is free now. The error is errs.ErrNotAcquired if there is none.
+func (q *Queue[T]) any(c *elements.Call, f func(elements.Content) error) error {
+	return q.persist(c, func() error {
+		p, err := c.Any()
+		if err == nil && p == nil {
+			err = errs.ErrNotAcquired
+		}
+		if err == nil {
+			err = attempt(c, p, f)
+		}
+		return err
+	})
+}
+
+// receive claims an element that next finds. spoiled does away with one that cannot be decoded, and claims nothing.
+func (q *Queue[T]) receive(ctx context.Context, op string, next func(*elements.Call, func(elements.Content) error) error,
+	spoiled func(*elements.Call, ...elements.Content) error) (*Delivery[T], error) {
+	d := &Delivery[T]{q: q}
 	tr := lease.Trace(ctx, q.at, queue.KindLock, func() int { return -1 })
 	if tr != nil {
 		ctx = tr.Context
 	}
 	var l *lease.Lease
-	err := q.raw.Run(ctx, "receive", func(c *elements.Call) error {
-		err := q.next(c, func(el elements.Content) error { return d.claimOf(c, el) })
+	err := q.raw.Run(ctx, op, func(c *elements.Call) error {
+		err := next(c, func(el elements.Content) error { return d.claimOf(c, el, spoiled) })
 		if err != nil {
 			return err
 		}
@@ -53,17 +83,17 @@ func (q *Queue[T]) Receive(ctx context.Context) (*Delivery[T], error) {
 	return d, nil
 }
 
-// claimOf claims an element, or removes it if it cannot be decoded.
-func (d *Delivery[T]) claimOf(c *elements.Call, el elements.Content) (err error) {
+// claimOf claims an element, or has spoiled do away with it if it cannot be decoded.
+func (d *Delivery[T]) claimOf(c *elements.Call, el elements.Content, spoiled func(*elements.Call, ...elements.Content) error) (err error) {
 	var undecodable error
 	if d.Value, undecodable = d.q.decode(el); undecodable != nil {
-		if err := c.Remove(el); err != nil {
+		if err := spoiled(c, el); err != nil {
 			return err
 		}
 		return undecodable
 	}
+	d.Attempt = el.Attempt()
 	d.claim, err = c.Claim(el)
-	d.Attempt = int(d.claim.Attempt)
 	return err
 }
 
@@ -73,6 +103,12 @@ func (d *Delivery[T]) hold(l *lease.Lease) {
 	d.unwatch = context.AfterFunc(l.UnwatchedContext(), func() { d.q.raw.Drop(d.claim, true) })
 }
 
+// ID names the element: it is the same in each delivery, and in a [DeadElement].
+func (d *Delivery[T]) ID() string { return d.claim.ID() }
+
+// Enqueued is when the element was put, by the servers' clock.
+func (d *Delivery[T]) Enqueued() time.Time { return d.claim.Enqueued() }
+
 // Lease is the lease on the element. Tokens of later deliveries are greater. When it is lost, the element
 // comes again. Unlock is Nack.
 func (d *Delivery[T]) Lease() *zksync.Lease { return (*zksync.Lease)(d.lease) }
@@ -80,27 +116,39 @@ func (d *Delivery[T]) Lease() *zksync.Lease { return (*zksync.Lease)(d.lease) }
 // Ack removes the element: it never comes again. If ctx ends, the request goes on as long as the session
 // lives. If the lease was lost first, the error is zksync.ErrLost: unless it is zksync.Ambiguous, the element
 // comes again. After Ack or Nack it is zksync.ErrReleased.
-func (d *Delivery[T]) Ack(ctx context.Context) error { return d.end(ctx, "ack", true) }
+func (d *Delivery[T]) Ack(ctx context.Context) error { return d.end(ctx, "ack", elements.Ending{}) }
 
-// Nack gives the element back, also if ctx has ended, or if it fails. Its errors are those of Ack.
-func (d *Delivery[T]) Nack(ctx context.Context) error { return d.end(ctx, "nack", false) }
+// Nack gives the element back, also if ctx has ended, or if it fails. With WithDelay it does not come again before that
+// time, by the clock of the servers' leader, counted from the call. With WithPriority it has that priority from now on. Its errors
+// are those of Ack; after one of them the delay may be lost. After zksync.ErrMisuse, of a nil option, the delivery goes on.
+func (d *Delivery[T]) Nack(ctx context.Context, opts ...PutOption) error {
+	p := placeOf(true, opts)
+	if p.bad != nil {
+		return d.q.at.Named("nack", p.bad)
+	}
+	how := elements.Ending{Again: true, Delay: p.delay}
+	if p.moves {
+		how.Priority = &p.priority
+	}
+	return d.end(ctx, "nack", how)
+}
 
-func (d *Delivery[T]) end(ctx context.Context, op string, ack bool) error {
-	err := d.release(ctx, ack)
+func (d *Delivery[T]) end(ctx context.Context, op string, how elements.Ending) error {
+	err := d.release(ctx, how)
 	if err == nil {
 		held := time.Since(d.lease.Since())
 		defer func() {
 			switch {
-			case ack && err == nil:
+			case !how.Again && err == nil:
 				d.trace(ctx, d.lease, acked, held)
-			case !ack || !errs.Ambiguous(err): // the element comes again
+			case how.Again || !errs.Ambiguous(err): // the element comes again
 				d.trace(ctx, d.lease, nacked, held)
 			}
 		}()
 		ctx, cancel := d.afterLease(ctx)
 		defer cancel()
 		t := d.lease.Ticket()
-		err = d.q.raw.End(ctx, t.Epoch, d.claim, ack, func() { t.End(queue.Replaced, 0) })
+		err = d.q.raw.End(ctx, t.Epoch, d.claim, how, func() { t.End(queue.Replaced, 0) })
 	}
 	return d.q.at.Named(op, err)
 }
@@ -117,12 +165,12 @@ func (d *Delivery[T]) afterLease(ctx context.Context) (context.Context, context.
 }
 
 // release ends the lease, if it has not ended: of several calls one does. From then on nothing else deletes the claim.
-func (d *Delivery[T]) release(ctx context.Context, ack bool) error {
+func (d *Delivery[T]) release(ctx context.Context, how elements.Ending) error {
 	l := d.lease
 	if err := l.Err(); err != nil {
 		return err
 	}
-	if ack && ctx.Err() != nil { // Nack gives back all the same
+	if !how.Again && ctx.Err() != nil { // Nack gives back all the same
 		return errs.OfContext(ctx)
 	}
 	if t := l.Ticket(); !t.Epoch.Valid() || t.Over() {
@@ -131,8 +179,8 @@ func (d *Delivery[T]) release(ctx context.Context, ack bool) error {
 		}
 		return l.Err()
 	}
-	if ack {
-		d.unwatch() // nothing comes free, so the view stays
+	if !how.ComesFree() {
+		d.unwatch() // the view stays
 		d.q.raw.Hold(d.claim, nil)
 	}
 	if !d.finish() {

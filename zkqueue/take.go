@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/elements"
+	"github.com/go-menagerie/menagerie/internal/errs"
 )
 
 // Take waits for an element that is neither delayed nor delivered, in the order of the calls, and removes it.
@@ -30,17 +31,14 @@ func (q *Queue[T]) Take(ctx context.Context) (v T, err error) {
 func (q *Queue[T]) TryTake(ctx context.Context) (v T, ok bool, err error) {
 	number := 0
 	err = q.made().raw.Run(ctx, "try-take", func(c *elements.Call) error {
-		return q.persist(c, func() error {
-			p, err := c.Any()
-			if err == nil && p != nil {
-				err = attempt(c, p, func(el elements.Content) error {
-					number = el.Attempt()
-					return q.takeOne(c, el, &v)
-				})
-				ok = err == nil
-			}
-			return err
+		err := q.any(c, func(el elements.Content) error {
+			number = el.Attempt()
+			return q.takeOne(c, el, &v)
 		})
+		if ok = err == nil; err == errs.ErrNotAcquired {
+			err = nil
+		}
+		return err
 	})
 	if ok {
 		q.traceTaken(ctx, number)

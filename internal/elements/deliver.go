@@ -1,9 +1,11 @@
 package elements
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -20,11 +22,20 @@ type Content struct {
 	Node string // the path, as the session's user knows it
 
 	Pick
-	version int32 // counts its deliveries
+	version int32 // counts its deliveries since the node was made
+	ctime   int64 // when that was
 }
 
 // Attempt is how often the element was delivered, with this time.
-func (c Content) Attempt() int { return int(c.version) + 1 }
+func (c Content) Attempt() int { return c.origin().attempts(c.version) + 1 }
+
+// ID names the element as long as it is in the queue, and as a dead letter.
+func (c Content) ID() string { return c.origin().id() }
+
+// Enqueued is when the element was put, by the servers' clock.
+func (c Content) Enqueued() time.Time { return time.UnixMilli(c.enqueued()) }
+
+func (c Content) enqueued() int64 { return cmp.Or(c.origin().enqueued, c.ctime) }
 
 // Read reads elements, all at once. If some are gone, or were claimed since the view was made, the error is ErrChanged, and all
 // has the others.
@@ -35,7 +46,7 @@ func (c *Call) Read(picks ...*Pick) (all []Content, err error) {
 	}
 	err = c.Epoch.GetEach(c, paths, func(i int, now zkconn.Content) error {
 		if p := picks[i]; p.since == 0 || now.Stat.Version == 0 || now.Stat.Mzxid <= p.since {
-			all = append(all, Content{now.Data, c.q.at.Local(paths[i]), *picks[i], now.Stat.Version})
+			all = append(all, Content{now.Data, c.q.at.Local(paths[i]), *picks[i], now.Stat.Version, now.Stat.Ctime})
 		}
 		return nil
 	})
@@ -106,12 +117,13 @@ func (c *Call) Remove(all ...Content) error {
 
 // Claim is a claim that was made.
 type Claim struct {
+	Content        // of the element, as it was read before
 	Name    string // of its node
 	Czxid   int64
-	Attempt int32 // how often the element was delivered, with this time; the version of its node
-
-	element string // the name of its node
 }
+
+// delivery is the version of the element's node since the claim was made.
+func (c Claim) delivery() int32 { return c.version + 1 }
 
 func (q *Queue) claimPath(name string) string { return q.dir("claims") + "/" + name }
 
@@ -119,7 +131,8 @@ func (q *Queue) claimPath(name string) string { return q.dir("claims") + "/" + n
 // does not end either: so it is always known whether there is a claim, and whose. If the call has ended, the claim
 // is given up. The error is ErrChanged if another call has the element.
 func (c *Call) Claim(el Content) (Claim, error) {
-	made := Claim{Name: claimName(el.name, el.version+1), Attempt: el.version + 1, element: el.name}
+	made := Claim{Content: el, Name: claimName(el.name, el.version+1)}
+	made.v = nil // a long delivery need not keep the view
 	path := c.q.claimPath(made.Name)
 	var czxid int64
 	err := node.Outlive(c, c.Epoch, func(ctx context.Context) (err error) {
@@ -188,47 +201,4 @@ func (q *Queue) Drop(c Claim, free bool) {
 	if free {
 		q.Forget()
 	}
-}
-
-// End deletes a claim, and the element with it (ack), or writes that the element is free: see View. It goes on when ctx
-// has ended. ended is called once, when the outcome of the request is known, also after End has returned. If the claim was not
-// there any more, the error is errs.ErrLost.
-func (q *Queue) End(ctx context.Context, e *zkconn.Epoch, c Claim, ack bool, ended func()) error {
-	path := q.claimPath(c.Name)
-	ops := []any{&zk.DeleteRequest{Path: path, Version: -1}}
-	if ack {
-		ops = append(ops, &zk.DeleteRequest{Path: q.node(c.element), Version: c.Attempt})
-	} else {
-		ops = append(ops, &zk.SetDataRequest{Path: q.dir("claims"), Version: -1})
-	}
-	finish := func(err error) {
-		ended()
-		if err != nil {
-			q.reap(e, path)
-		}
-		q.Drop(c, err != nil || !ack)
-	}
-	err := node.Outlive(ctx, e, func(ctx context.Context) error {
-		_, err := q.call(ctx, e, false).apply(ops...)
-		if record.Conflict(err) || errors.Is(err, ErrChanged) {
-			return errs.ErrLost
-		}
-		if err == nil && ack {
-			q.gone(c.element)
-		}
-		return err
-	}, finish)
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return errs.MarkAmbiguous(errs.OfContext(ctx)) // it goes on
-	}
-	switch {
-	case errs.Ambiguous(err): // the session has ended
-		err = errs.MarkAmbiguous(errs.ErrLost)
-	case errors.Is(err, zkconn.ErrOver): // before anything was sent
-		err = errs.ErrLost
-	case err != nil && !errors.Is(err, errs.ErrLost):
-		err = node.Reason(ctx, err)
-	}
-	finish(err)
-	return err
 }

@@ -108,7 +108,7 @@ func (q *Queue) divide(v *View, all []element, claims []string) {
 			v.free = append(v.free, el)
 		}
 	}
-	slices.SortFunc(v.later, func(a, b element) int { return byDue(b, a) })
+	slices.SortFunc(v.later, latestFirst)
 	v.sparse = len(v.free) <= 1
 }
 
@@ -235,6 +235,7 @@ func (c *Call) recall(changes *record.Listener, wanted bool) (now zkconn.Listing
 type clock struct {
 	e     *zkconn.Epoch
 	then  int64     // what it showed, in milliseconds
+	sent  time.Time // not after that
 	since time.Time // not before that
 }
 
@@ -292,5 +293,5 @@ func (c *Call) ask() (now *clock, took time.Duration, err error) {
 		return nil, 0, errors.New("the servers gave no time")
 	}
 	since := time.Now()
-	return &clock{c.Epoch, res[0].Stat.Mtime, since}, since.Sub(start), nil
+	return &clock{c.Epoch, res[0].Stat.Mtime, start, since}, since.Sub(start), nil
 }

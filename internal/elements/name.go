@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -14,10 +15,11 @@ import (
 
 // element is what the name of its node says:
 //
-//	e[.p<priority>][.d<due>].<8 random hexadecimal digits>.<sequence number>
+//	e[.p<priority>][.d<due>].<8 random hexadecimal digits>[-<enqueued>-<deliveries>-<forgiven>].<sequence number>
 //
 // The servers give the number, in the order in which they make the nodes. The random digits matter at the end of the
-// numbers, where the servers give the last one again and again.
+// numbers, where the servers give the last one again and again. The part in the middle is that of an element that was moved: see
+// [origin]. Earlier versions read such a name, too, but count the deliveries from 1 again.
 type element struct {
 	name     string
 	priority int
@@ -30,6 +32,13 @@ type element struct {
 // namePrefix is the name of a node that is to be made, without the number.
 func namePrefix(priority int, due int64) string {
 	var b strings.Builder
+	writePlace(&b, priority, due)
+	var random [4]byte
+	rand.Read(random[:])
+	return b.String() + hex.EncodeToString(random[:]) + "."
+}
+
+func writePlace(b *strings.Builder, priority int, due int64) {
 	b.WriteString("e.")
 	if priority != 0 {
 		b.WriteString("p" + strconv.Itoa(priority) + ".")
@@ -37,9 +46,51 @@ func namePrefix(priority int, due int64) string {
 	if due != 0 {
 		b.WriteString("d" + strconv.FormatInt(due, 10) + ".")
 	}
-	var random [4]byte
-	rand.Read(random[:])
-	return b.String() + hex.EncodeToString(random[:]) + "."
+}
+
+// origin is what stays of an element when its node is replaced by one of another priority or due time. It has the digits and the number
+// of the first node, so its identity and its place.
+type origin struct {
+	digits, seq string
+	enqueued    int64 // by the servers' clock, in milliseconds; 0 if the node is the first one
+	deliveries  int   // before the node was made
+	forgiven    int   // those of them that do not count as attempts
+}
+
+// origin parses that. It is asked for elements that were read, so that a listing of many names keeps none of it.
+func (el element) origin() (o origin) {
+	parts := strings.Split(el.name, ".")
+	o.seq = parts[len(parts)-1]
+	fields := strings.Split(parts[len(parts)-2], "-")
+	o.digits = fields[0]
+	if len(fields) != 4 {
+		return o
+	}
+	var numbers [3]uint64
+	for i := range numbers {
+		var err error
+		if numbers[i], err = strconv.ParseUint(fields[i+1], 10, 62); err != nil {
+			return o
+		}
+	}
+	const most = math.MaxInt32 // of deliveries: another program may have written anything
+	o.enqueued, o.deliveries = int64(numbers[0]), int(min(numbers[1], most))
+	o.forgiven = int(min(numbers[2], uint64(o.deliveries)))
+	return o
+}
+
+// id names an element as long as it is in the queue, and as a dead letter.
+func (o origin) id() string { return o.digits + "." + o.seq }
+
+// attempts is how often an element was delivered, when its present node has this version.
+func (o origin) attempts(version int32) int { return o.deliveries - o.forgiven + int(version) }
+
+// name is the name of the node that replaces one of an element. As deliveries grow with each one, no name is used twice.
+func (o origin) name(priority int, due int64) string {
+	var b strings.Builder
+	writePlace(&b, priority, due)
+	fmt.Fprintf(&b, "%s-%d-%d-%d.%s", o.digits, o.enqueued, o.deliveries, o.forgiven, o.seq)
+	return b.String()
 }
 
 // parseElement reads the name of a node. It reports false for nodes of other programs.
@@ -112,5 +163,5 @@ func inOrder(a, b element) int {
 	return cmp.Compare(a.seq, b.seq)
 }
 
-// byDue compares the times at which elements are due.
-func byDue(a, b element) int { return cmp.Compare(a.due, b.due) }
+// latestFirst compares the times at which elements are due.
+func latestFirst(a, b element) int { return cmp.Compare(b.due, a.due) }

@@ -1,6 +1,7 @@
 package elements
 
 import (
+	"errors"
 	"math"
 	"time"
 
@@ -11,12 +12,16 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Draft is an element that is to be put.
+// Draft are elements that are to be put in one transaction, all with the same place.
 type Draft struct {
-	Data     []byte
-	Priority int   // smaller ones are delivered first
-	Due      int64 // see Queue.Due; 0 if it is not delayed
+	Data     [][]byte // of each element, in order
+	Priority int      // smaller ones are delivered first
+	Due      int64    // see Call.Due; 0 if they are not delayed
+	Letter   string   // the dead letter that becomes the element; "" for none
 }
+
+// Room is how much room they need.
+func (d *Draft) Room() int { return len(d.Data) }
 
 // Overhead is how many bytes the greatest request for an element takes besides the value: a delivery after the first writes the
 // value again, beside six other nodes, and with two access control lists. Another process may make it, whose name and lists are
@@ -35,24 +40,64 @@ func (c *Call) Due(d time.Duration) (int64, error) {
 	if took <= slow {
 		c.q.set(now)
 	}
+	return after(now.then, d), nil
+}
+
+// dueSoon is Due by what is known of the clock, which is asked once a minute at most. It is not early: the clock showed its time after
+// the request was sent.
+func (c *Call) dueSoon(d time.Duration) (int64, error) {
+	now, err := c.now()
+	if err != nil {
+		return 0, err
+	}
+	return after(after(now.then, time.Since(now.sent)), d), nil
+}
+
+// after is the first millisecond that is d after then.
+func after(then int64, d time.Duration) int64 {
 	ms := d.Milliseconds()
 	if d%time.Millisecond > 0 {
 		ms++
 	}
-	return now.then + min(ms, math.MaxInt64-now.then), nil
+	return then + min(ms, math.MaxInt64-then)
 }
 
-// Add puts an element. If before is not nil, it does so only if no other was put since, and after says how full
+// Fit is how many of these elements one transaction holds, from the first one on. The request has all of them. What the servers keep of
+// it is about as long: of each element its path with the number, its value and its access control list.
+func (q *Queue) Fit(data [][]byte) int {
+	const most = 64 // of the other fields of an operation, with the longest priority and due time in the name
+	each := most + len(q.node(namePrefix(math.MinInt, math.MaxInt64))) + len("2147483647") + record.ACLSize(q.at.ACL())
+	left := record.MaxTransaction - q.Overhead()
+	for i, d := range data {
+		if i > 0 { // the overhead has room for one
+			left -= each
+		}
+		if left -= len(d); left < 0 {
+			return i
+		}
+	}
+	return len(data)
+}
+
+// Add puts the elements of a draft. If before is not nil, it does so only if no other was put since, and after says how full
 // the queue is now; it is nil if that is not known. The error is ErrChanged if another was put, or if the servers
-// could not give a number to the element.
+// could not give a number to the element, and ErrNoLetter if the letter is gone.
 func (c *Call) Add(d *Draft, before *Room) (after *Room, err error) {
 	q := c.q
-	ops := []any{&zk.CreateRequest{
-		Path: q.node(namePrefix(d.Priority, d.Due)), Data: d.Data, Acl: q.at.ACL(), Flags: zk.FlagSequence,
-	}}
+	var ops []any
+	for _, data := range d.Data {
+		ops = append(ops, &zk.CreateRequest{
+			Path: q.node(namePrefix(d.Priority, d.Due)), Data: data, Acl: q.at.ACL(), Flags: zk.FlagSequence,
+		})
+	}
+	letter := -1 // the index of its removal
+	if d.Letter != "" {
+		letter = len(ops)
+		ops = append(ops, &zk.DeleteRequest{Path: q.letter(d.Letter), Version: -1})
+	}
 	// One of the versions shows other calls, which remember the elements, that this one may go before those.
 	if d.Priority < 0 {
-		ops = append(ops, &zk.SetDataRequest{Path: q.dir("claims"), Version: -1})
+		ops = append(ops, q.before())
 	}
 	line := -1 // the index of the check that no call waits for room
 	if before != nil && before.line != -1 {
@@ -72,9 +117,11 @@ func (c *Call) Add(d *Draft, before *Room) (after *Room, err error) {
 	res, at, err := c.applySince(since, ops)
 	last := len(ops) - 1
 	switch {
-	case record.RefusedAt(err, 0, zk.ErrNodeExists), record.RefusedAt(err, last, zk.ErrBadVersion),
-		line >= 0 && record.RefusedAt(err, line, zk.ErrBadVersion):
+	case record.RefusedAt(err, last, zk.ErrBadVersion), line >= 0 && record.RefusedAt(err, line, zk.ErrBadVersion),
+		errors.Is(err, zk.ErrNodeExists) && record.Conflict(err): // only the elements are created
 		err = ErrChanged
+	case letter >= 0 && record.RefusedAt(err, letter, zk.ErrNoNode):
+		err = ErrNoLetter
 	case record.Conflict(err):
 		err = errRemoved
 	case err == nil && before != nil && len(res) > last && res[last].Stat != nil:

@@ -145,11 +145,14 @@ var (
 func Taken(err error) bool { return errors.Is(err, errGone) || errors.Is(err, errTaken) }
 
 // Len is the number of elements, as the leader of the servers knew it at some instant of the call.
-func (c *Call) Len() (int, error) {
-	if err := record.Synced(c, c.Epoch, c.q.dir("elements")); err != nil {
+func (c *Call) Len() (int, error) { return c.count("elements") }
+
+// count is the number of nodes in a directory.
+func (c *Call) count(dir string) (int, error) {
+	if err := record.Synced(c, c.Epoch, c.q.dir(dir)); err != nil {
 		return 0, err
 	}
-	st, there, err := c.Epoch.Exists(c, c.q.dir("elements"))
+	st, there, err := c.Epoch.Exists(c, c.q.dir(dir))
 	if err != nil || !there {
 		return 0, err
 	}

@@ -31,7 +31,7 @@ func TestAcksThatMeetCloseSaySo(t *testing.T) {
 				d := receive(t, q)
 				end := d.Ack
 				if i%2 == 0 {
-					end = d.Nack
+					end = func(ctx context.Context) error { return d.Nack(ctx) }
 				}
 				all.Go(func() {
 					<-start

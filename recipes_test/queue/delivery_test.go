@@ -67,7 +67,8 @@ func TestANackWhoseContextHasEndedGivesTheElementBack(t *testing.T) {
 
 // The work on an element runs in the context of its lease, and so does its Ack or Nack. That ends the lease, but not the call.
 func TestAnAckInTheContextOfItsLeaseSaysWhatBecameOfIt(t *testing.T) {
-	for _, end := range []func(*zkqueue.Delivery[int], context.Context) error{(*zkqueue.Delivery[int]).Ack, (*zkqueue.Delivery[int]).Nack} {
+	nack := func(d *zkqueue.Delivery[int], ctx context.Context) error { return d.Nack(ctx) }
+	for _, end := range []func(*zkqueue.Delivery[int], context.Context) error{(*zkqueue.Delivery[int]).Ack, nack} {
 		for wait, told := range map[time.Duration]bool{0: true, time.Second: false, 3 * time.Second: true} {
 			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 				q := zkqueue.New[int](v.Session(), path)

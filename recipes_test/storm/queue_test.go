@@ -147,7 +147,7 @@ func (x *elements) receive(a *actor, q *zkqueue.Queue[int64]) {
 	a.work(h)
 	h.ends()
 	if a.oneIn(4) {
-		a.ask(fmt.Sprint("Nack of ", d.Value), d.Nack, zksync.ErrLost, errUnknown)
+		a.ask(fmt.Sprint("Nack of ", d.Value), func(ctx context.Context) error { return d.Nack(ctx) }, zksync.ErrLost, errUnknown)
 		return
 	}
 	c := a.ask(fmt.Sprint("Ack of ", d.Value), d.Ack, zksync.ErrLost, errUnknown)
