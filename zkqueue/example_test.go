@@ -2,7 +2,9 @@ package zkqueue_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-menagerie/menagerie/zkqueue"
@@ -70,4 +72,48 @@ func ExampleDelivery() {
 	// <nil>
 	// tea 2 true
 	// <nil>
+}
+
+// Workers handle two mails at a time. What fails again and again becomes a dead letter, which an operator puts into the queue again
+// when its cause is gone.
+func ExampleQueue_Work() {
+	srv := zktest.Start()
+	defer srv.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s, err := zksync.Connect(ctx, srv.Addr())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+
+	mails := zkqueue.New[string](s, "/queues/mails")
+	_ = mails.PutAll(ctx, []string{"alice", "bob", "nobody"})
+	var left atomic.Int32
+	left.Store(3)
+	send := func(ctx context.Context, d *zkqueue.Delivery[string]) error {
+		defer func() {
+			if left.Add(-1) == 0 {
+				cancel() // usually a signal does that
+			}
+		}()
+		if d.Value == "nobody" {
+			return errors.New("no such address")
+		}
+		return nil
+	}
+	fmt.Println(mails.Work(ctx, 2, send, zkqueue.WithMaxAttempts(1)))
+
+	ctx = context.Background()
+	for d, err := range mails.Dead().All(ctx) {
+		fmt.Println(string(d.Data), d.Err, d.Attempts, err)
+		fmt.Println(mails.Dead().Redrive(ctx, d.ID))
+	}
+	fmt.Println(mails.Take(ctx))
+	// Output:
+	// <nil>
+	// "nobody" no such address 1 <nil>
+	// <nil>
+	// nobody <nil>
 }

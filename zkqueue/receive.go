@@ -8,6 +8,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/elements"
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
+	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -30,12 +31,12 @@ type Delivery[T any] struct {
 // Receive waits like Take, and delivers the first element, to be acknowledged when the work is done. If this
 // process dies, or its session ends, the element comes again. After an error it holds no element.
 func (q *Queue[T]) Receive(ctx context.Context) (*Delivery[T], error) {
-	return q.made().receive(ctx, "receive", q.next, (*elements.Call).Remove)
+	return q.made().receive(ctx, reception[T]{op: "receive", next: q.next, decode: q.decode, spoiled: remove})
 }
 
 // TryReceive is Receive if there is an element now; else it returns false.
 func (q *Queue[T]) TryReceive(ctx context.Context) (d *Delivery[T], ok bool, err error) {
-	d, err = q.made().receive(ctx, "try-receive", q.any, (*elements.Call).Remove)
+	d, err = q.made().receive(ctx, reception[T]{op: "try-receive", next: q.any, decode: q.decode, spoiled: remove})
 	if errors.Is(err, errs.ErrNotAcquired) {
 		return nil, false, nil
 	}
@@ -56,21 +57,40 @@ func (q *Queue[T]) any(c *elements.Call, f func(elements.Content) error) error {
 	})
 }
 
-// receive claims an element that next finds. spoiled does away with one that cannot be decoded, and claims nothing.
-func (q *Queue[T]) receive(ctx context.Context, op string, next func(*elements.Call, func(elements.Content) error) error,
-	spoiled func(*elements.Call, ...elements.Content) error) (*Delivery[T], error) {
+// reception is how an element is received.
+type reception[T any] struct {
+	op     string
+	next   func(*elements.Call, func(elements.Content) error) error
+	decode func(elements.Content) (T, error)
+	// spoiled does away with an element that cannot be decoded, because of the error. Then nothing is claimed.
+	spoiled func(*elements.Call, elements.Content, error) error
+	grace   time.Duration // for a claim that is under way when the context ends
+}
+
+// remove is what the calls do with a spoiled element whose users see the error.
+func remove(c *elements.Call, el elements.Content, _ error) error { return c.Remove(el) }
+
+// receive claims an element.
+func (q *Queue[T]) receive(ctx context.Context, how reception[T]) (*Delivery[T], error) {
 	d := &Delivery[T]{q: q}
 	tr := lease.Trace(ctx, q.at, queue.KindLock, func() int { return -1 })
 	if tr != nil {
 		ctx = tr.Context
 	}
 	var l *lease.Lease
-	err := q.raw.Run(ctx, op, func(c *elements.Call) error {
-		err := next(c, func(el elements.Content) error { return d.claimOf(c, el, spoiled) })
+	err := q.raw.Run(ctx, how.op, func(c *elements.Call) error {
+		longer, claiming := ctx, c
+		if how.grace > 0 {
+			var cancel context.CancelFunc
+			longer, cancel = node.Extend(ctx, how.grace)
+			defer cancel()
+			claiming = c.In(longer)
+		}
+		err := how.next(c, func(el elements.Content) error { return d.claimOf(claiming, el, how) })
 		if err != nil {
 			return err
 		}
-		if l, err = q.raw.Leases.LeaseOf(ctx, c.Epoch, d.claim.Name, d.claim.Czxid, d.leaseEnded); err != nil {
+		if l, err = q.raw.Leases.LeaseOf(longer, c.Epoch, d.claim.Name, d.claim.Czxid, d.leaseEnded); err != nil {
 			q.raw.Forget() // the claim is given up, so its element comes before those that the view shows
 		}
 		return err
@@ -83,11 +103,11 @@ func (q *Queue[T]) receive(ctx context.Context, op string, next func(*elements.C
 	return d, nil
 }
 
-// claimOf claims an element, or has spoiled do away with it if it cannot be decoded.
-func (d *Delivery[T]) claimOf(c *elements.Call, el elements.Content, spoiled func(*elements.Call, ...elements.Content) error) (err error) {
+// claimOf claims an element, unless it cannot be decoded.
+func (d *Delivery[T]) claimOf(c *elements.Call, el elements.Content, how reception[T]) (err error) {
 	var undecodable error
-	if d.Value, undecodable = d.q.decode(el); undecodable != nil {
-		if err := spoiled(c, el); err != nil {
+	if d.Value, undecodable = how.decode(el); undecodable != nil {
+		if err := how.spoiled(c, el, undecodable); err != nil {
 			return err
 		}
 		return undecodable
@@ -139,6 +159,8 @@ func (d *Delivery[T]) end(ctx context.Context, op string, how elements.Ending) e
 		held := time.Since(d.lease.Since())
 		defer func() {
 			switch {
+			case how.Dead && err == nil:
+				d.q.died(ctx, session.Delivery{Attempt: d.Attempt, Token: d.lease.Token(), Held: held}, d.ID(), how.Why)
 			case !how.Again && err == nil:
 				d.trace(ctx, d.lease, acked, held)
 			case how.Again || !errs.Ambiguous(err): // the element comes again

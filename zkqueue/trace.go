@@ -17,6 +17,7 @@ const (
 	received = "received"
 	acked    = "acked"
 	nacked   = "nacked"
+	dead     = "dead"
 )
 
 // trace calls the tracer with an event, if it wants that.

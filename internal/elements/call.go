@@ -20,6 +20,13 @@ type Call struct {
 	unordered bool // what is given back, or goes first, has refused an element of a view that is newer than the call
 }
 
+// In is the same call with another context.
+func (c *Call) In(ctx context.Context) *Call {
+	in := *c
+	in.Context = ctx
+	return &in
+}
+
 func (q *Queue) call(ctx context.Context, e *zkconn.Epoch, made bool) *Call {
 	q.mu.Lock()
 	defer q.mu.Unlock()

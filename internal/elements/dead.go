@@ -101,6 +101,21 @@ func number(id string) uint32 {
 // CountLetters is how many dead letters there are.
 func (c *Call) CountLetters() (int, error) { return c.count(layout.DeadLetters) }
 
+// ReadLetter reads a dead letter as the leader knows it. The error is ErrNoLetter if it is gone.
+func (c *Call) ReadLetter(id string) (l Letter, err error) {
+	if err := record.Synced(c, c.Epoch, c.q.letter(id)); err != nil {
+		return l, err
+	}
+	all, err := c.ReadLetters(id)
+	if err == nil && len(all) == 0 {
+		err = ErrNoLetter
+	}
+	if err != nil {
+		return l, err
+	}
+	return all[0], nil
+}
+
 // ReadLetters reads dead letters, and leaves out those that are gone.
 func (c *Call) ReadLetters(ids ...string) (all []Letter, err error) {
 	paths := make([]string, len(ids))

@@ -1,0 +1,234 @@
+package zkqueue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/elements"
+	"github.com/go-menagerie/menagerie/internal/errs"
+	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/session"
+)
+
+// WorkOption changes what [Queue.Work] does with elements that fail, and at its end.
+type WorkOption func(*rules)
+
+// WithBackOff has an element wait before its next attempt: first after the first attempt, twice as long after each later one, most at
+// most. The default is 1 s to 1 min.
+func WithBackOff(first, most time.Duration) WorkOption {
+	return func(r *rules) { r.first, r.most = first, most }
+}
+
+// WithMaxAttempts has an element become a dead letter after n attempts. The default is 10.
+func WithMaxAttempts(n int) WorkOption { return func(r *rules) { r.attempts = n } }
+
+// WithGrace is how long the functions under way go on when the context of Work has ended. The default is 30 s.
+func WithGrace(d time.Duration) WorkOption { return func(r *rules) { r.grace = d } }
+
+// rules are the values of all options together.
+type rules struct {
+	first, most time.Duration
+	attempts    int
+	grace       time.Duration
+}
+
+func rulesOf(opts []WorkOption) (r rules, err error) {
+	r = rules{first: time.Second, most: time.Minute, attempts: 10, grace: 30 * time.Second}
+	for _, o := range opts {
+		if o == nil {
+			return r, errs.Misuse("a nil WorkOption")
+		}
+		o(&r)
+	}
+	switch {
+	case r.first <= 0 || r.most < r.first:
+		err = errs.Misuse("a back-off from %v to %v; the first pause must be above 0, and the longest not shorter", r.first, r.most)
+	case r.attempts < 1:
+		err = errs.Misuse("%d attempts; give at least 1", r.attempts)
+	case r.grace < 0:
+		err = errs.Misuse("a grace of %v; 0 is none", r.grace)
+	}
+	return r, err
+}
+
+// pause is how long an element waits after its attempt of this number.
+func (r rules) pause(attempt int) time.Duration {
+	d := r.first
+	for ; attempt > 1 && d < r.most; attempt-- {
+		d = min(d, r.most/2+1) * 2
+	}
+	return min(d, r.most)
+}
+
+// Work receives elements and calls f for each, n at a time, until ctx ends. If f returns nil, the element is acknowledged. If f fails
+// or panics, it comes again after a growing pause, or becomes a dead letter: see [Queue.Dead]. An element that cannot be
+// decoded is a dead letter at once; so is one that comes again after its last attempt, because no process has ended that.
+//
+// f's context ends with the lease, and after the grace. f may call Ack or Nack itself. When ctx ends,
+// Work waits for f, acknowledges what succeeds, and returns nil. It goes on through lost sessions and outages; the
+// error is one of zksync.ErrMisuse, ErrClosed and ErrBroken.
+func (q *Queue[T]) Work(ctx context.Context, n int, f func(ctx context.Context, d *Delivery[T]) error, opts ...WorkOption) error {
+	r, err := rulesOf(opts)
+	switch {
+	case q.made().at.Misuse() != nil:
+		err = q.at.Misuse()
+	case n < 1:
+		err = errs.Misuse("%d elements at a time; give at least 1", n)
+	case f == nil:
+		err = errs.Misuse("a nil function")
+	}
+	if err != nil {
+		return q.at.Named("work", err)
+	}
+	w := &work[T]{q: q, f: f, rules: r}
+	w.receiving, w.stop = context.WithCancelCause(ctx)
+	var ended context.CancelFunc
+	w.working, ended = node.Extend(w.receiving, r.grace)
+	defer ended()
+	defer w.stop(nil)
+	var all sync.WaitGroup
+	for range n {
+		all.Go(w.loop)
+	}
+	all.Wait()
+	return q.at.Named("work", w.err)
+}
+
+// work is one call of Work.
+type work[T any] struct {
+	q *Queue[T]
+	f func(context.Context, *Delivery[T]) error
+	rules
+
+	receiving context.Context // ends when nothing new is to be received
+	stop      context.CancelCauseFunc
+	working   context.Context // ends after the grace
+
+	fail sync.Once
+	err  error // the permanent one
+}
+
+// loop handles one element after the other.
+func (w *work[T]) loop() {
+	for pace := (node.Pace{Free: 1}); w.receiving.Err() == nil; {
+		d, spoiled, err := w.receive()
+		switch {
+		case err == nil:
+			w.handle(d)
+			pace = node.Pace{Free: 1}
+		case spoiled, w.receiving.Err() != nil:
+		case errors.Is(err, errs.ErrMisuse), errors.Is(err, errs.ErrClosed), errors.Is(err, errs.ErrBroken):
+			w.fail.Do(func() { w.err = err })
+			w.stop(err)
+		default:
+			w.q.at.Log().Once("work", w.q.at.Path).Warn("a worker cannot receive elements, trying again", "path", w.q.at.Path, "error", err)
+			_ = pace.Rest(w.receiving, nil)
+		}
+	}
+}
+
+// arriving is how long a claim may take that is under way when nothing new is to be received. Then it is given back without
+// counting as an attempt.
+const arriving = 2 * time.Second
+
+// receive is Receive, but what cannot be decoded becomes a dead letter: then spoiled is true, and there is an error.
+func (w *work[T]) receive() (d *Delivery[T], spoiled bool, err error) {
+	d, err = w.q.receive(w.receiving, reception[T]{
+		op: "work", next: w.q.next, grace: arriving, decode: w.decode,
+		spoiled: func(c *elements.Call, el elements.Content, why error) error {
+			err := c.Bury(el, why.Error())
+			if spoiled = err == nil; spoiled {
+				w.q.died(w.receiving, session.Delivery{Attempt: el.Attempt()}, el.ID(), why.Error())
+			}
+			return err
+		},
+	})
+	return d, spoiled, err
+}
+
+// decode decodes an element. A codec that panics would do so again, in every process, before anything counts the attempt.
+func (w *work[T]) decode(el elements.Content) (v T, err error) {
+	err = called(func() error {
+		v, err = w.q.decode(el)
+		return err
+	})
+	return v, err
+}
+
+// handle works on an element.
+func (w *work[T]) handle(d *Delivery[T]) {
+	ctx := context.WithoutCancel(w.receiving)
+	switch {
+	case w.receiving.Err() != nil:
+		_ = d.end(ctx, "work", elements.Ending{Again: true, Forgiven: true})
+		return
+	case d.Attempt > w.attempts: // it may be what ends the processes
+		w.bury(ctx, d, "no attempt has ended: the workers have lost the element, or have died")
+		return
+	}
+	under, end := d.lease.Bind(w.working)
+	err := called(func() error { return w.f(under, d) })
+	end()
+	// What becomes of an element after an error here is known: its lease was lost, so it comes again.
+	switch {
+	case d.lease.Err() != nil: // it was lost, or f has ended the delivery
+	case err == nil:
+		_ = d.end(ctx, "work", elements.Ending{})
+	case w.working.Err() != nil: // the end of the grace is no failure of the element
+		_ = d.end(ctx, "work", elements.Ending{Again: true})
+	case d.Attempt >= w.attempts:
+		w.bury(ctx, d, err.Error())
+	default:
+		_ = d.end(ctx, "work", elements.Ending{Again: true, Delay: w.pause(d.Attempt)})
+	}
+}
+
+// bury makes an element a dead letter.
+func (w *work[T]) bury(ctx context.Context, d *Delivery[T], why string) {
+	_ = d.end(ctx, "work", elements.Ending{Dead: true, Why: why})
+}
+
+// died logs and traces an element that has become a dead letter.
+func (q *Queue[T]) died(ctx context.Context, d session.Delivery, id, why string) {
+	q.at.Log().Once("dead", q.at.Path+" "+id).Warn("an element has become a dead letter", // each is a cause of its own
+		"path", q.at.Path, "item", id, "attempt", d.Attempt, "error", why)
+	d.Event = dead
+	q.trace(ctx, d)
+}
+
+var errGoexit = errors.New("the function called runtime.Goexit")
+
+// called calls a function of the user in a goroutine of its own, because it may call runtime.Goexit. A panic is an error.
+func called(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		err := errGoexit
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("panic: %v\n%s", p, stack())
+			}
+			done <- err
+		}()
+		err = f()
+	}()
+	return <-done
+}
+
+// stack is where the present panic was raised: a few frames, from there on.
+func stack() string {
+	const frames = 8
+	text := string(debug.Stack())
+	if _, raised, found := strings.Cut(text, "\npanic("); found { // what is above it is this package's own
+		text = raised
+	}
+	lines := strings.Split(text, "\n")
+	if len(lines) > 2 {
+		lines = lines[2:]
+	}
+	return strings.Join(lines[:min(len(lines), 2*frames)], "\n")
+}
