@@ -38,10 +38,11 @@ type option struct {
 // producer crashes.
 func WithCapacity(n int) zksync.Option { return option{session.Misplaced("WithCapacity"), n} }
 
-// New names a queue.
+// New names a queue. With zksync.WithMaxHold a delivery is given up after that time, and its element comes again: a
+// consumer that hangs keeps none.
 func New[T any](s *zksync.Session, path string, opts ...zksync.Option) *Queue[T] {
 	own, rest := session.Own[option](opts)
-	at, capacity := session.NewValueAccess("zkqueue", (*session.Session)(s), path, rest), 0
+	at, capacity := session.NewValueAccess("zkqueue", (*session.Session)(s), path, rest, "WithMaxHold"), 0
 	for _, o := range own {
 		if capacity = o.capacity; capacity < 1 {
 			at.Refuse(errs.Misuse("a queue of %d elements; it needs one at least", capacity))

@@ -1,8 +1,12 @@
 package zkqueue_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -214,5 +218,38 @@ func TestOneEndOfADeliveryIsTraced(t *testing.T) {
 				e.take()
 			}
 		}
+	})
+}
+
+func TestDeadLettersAreTracedAndLoggedOnce(t *testing.T) {
+	var lines bytes.Buffer
+	synctest.Test(t, func(t *testing.T) {
+		srv, e := zktest.Run(t), &events{}
+		s := srv.Session(t, zksync.WithTracer(e), zksync.WithLogger(slog.New(slog.NewTextHandler(&lines, nil))))
+		raw := zkqueue.New[[]byte](srv.Session(t), "/q", zksync.WithCodec(zksync.Raw))
+		q := zkqueue.New[string](s, "/q", zksync.WithName("mails"))
+		require.NoError(t, raw.PutAll(t.Context(), [][]byte{[]byte(`"bad"`), []byte("spoilt")}))
+		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), caller{}, "yes"), time.Minute)
+		defer cancel()
+		require.NoError(t, q.Work(ctx, 1, func(context.Context, *zkqueue.Delivery[string]) error {
+			time.Sleep(time.Second)
+			return errors.New("it cannot be done")
+		}, zkqueue.WithMaxAttempts(2)))
+		require.Equal(t, []string{
+			"received 1 with a token", "nacked 1 with a token after 1s", "dead 1", "received 2 with a token", "dead 2 with a token after 1s",
+		}, e.take())
+		var ids []string
+		for d, err := range q.Dead().All(t.Context()) {
+			require.NoError(t, err)
+			ids = append(ids, d.ID)
+		}
+		require.Len(t, ids, 2)
+		text := regexp.MustCompile(`time=\S+ `).ReplaceAllString(lines.String(), "")
+		want := "level=WARN msg=\"an element has become a dead letter\" path=/q item=" + ids[1] + " attempt=1 error=\""
+		require.Equal(t, want, text[:min(len(text), len(want))])
+		_, text, _ = strings.Cut(text, "\n")
+		require.Equal(t, "level=WARN msg=\"an element has become a dead letter\" path=/q item="+ids[0]+" attempt=2 error=\"it cannot be done\"\n", text)
+		require.NoError(t, q.Dead().Redrive(context.WithValue(t.Context(), caller{}, "yes"), ids[0]))
+		require.Equal(t, []string{"put"}, e.take())
 	})
 }

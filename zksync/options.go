@@ -143,8 +143,8 @@ func WithLinger(d time.Duration) Option {
 	})
 }
 
-// WithMaxHold ends every lease d after its grant with ErrMaxHold, and others are granted. A critical section
-// that goes on is stopped only by fencing.
+// WithMaxHold ends every lease d after its grant with ErrMaxHold, and others are granted; at a zkqueue.Queue the element
+// comes again. A critical section that goes on is stopped only by fencing.
 func WithMaxHold(d time.Duration) Option {
 	return session.ForLock("WithMaxHold", func(s *session.Settings) {
 		if d < 0 {

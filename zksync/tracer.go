@@ -70,9 +70,9 @@ type PropagationTracer interface {
 // DeliveryTracer is an optional part of a [Tracer], called by a zkqueue.Queue.
 type DeliveryTracer interface {
 	// Delivery is called once for each event that is known to have happened. An element that is received is then
-	// acked, nacked (also by Unlock or Close), or its lease is lost: see LossTracer. So the numbers need not add
-	// up: a loss is no event, and nor is an Ack whose error is Ambiguous. An element that is taken or drained is
-	// received and acked.
+	// acked, nacked (also by Unlock or Close), dead (a dead letter), or its lease is lost: see LossTracer. So the numbers need
+	// not add up: a loss is no event, and nor is an Ack whose error is Ambiguous; one that cannot be decoded may be dead without
+	// being received. An element that is taken or drained is received and acked. One that is redriven is put.
 	Delivery(ctx context.Context, data DeliveryData)
 }
 
@@ -187,10 +187,10 @@ type DeliveryData struct {
 	_       struct{}
 	Path    string
 	Name    string        // of WithName at the object; else empty
-	Event   string        // put, received, acked, nacked
+	Event   string        // put, received, acked, nacked, dead
 	Attempt int           // of a delivery, from 1; 0 for put
 	Token   Token         // of a delivery
-	Held    time.Duration // of acked and nacked, since the delivery
+	Held    time.Duration // of acked, nacked and dead, since the delivery
 }
 
 // TickData describes a tick of a job.

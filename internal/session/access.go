@@ -40,11 +40,11 @@ func NewViewAccess[O Option](pkg string, s *Session, path string, opts []O) *Acc
 	return a
 }
 
-// NewValueAccess is NewAccess for what keeps values of the user: it takes the option for their codec, and none of those
-// of holds.
-func NewValueAccess[O Option](pkg string, s *Session, path string, opts []O) *Access {
+// NewValueAccess is NewAccess for what keeps values of the user: it takes the option for their codec, and of those of holds only
+// these.
+func NewValueAccess[O Option](pkg string, s *Session, path string, opts []O, holds ...string) *Access {
 	return newAccess(pkg, s, path, Options[Option](opts), node.ValidatePath, func(u use) bool {
-		return u.values || u.lock && !slices.Contains(OfHolds, u.name)
+		return u.values || u.lock && (!slices.Contains(OfHolds, u.name) || slices.Contains(holds, u.name))
 	})
 }
 

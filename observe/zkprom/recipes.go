@@ -9,7 +9,7 @@ import (
 // Delivery implements zksync.DeliveryTracer.
 func (c *Collector) Delivery(_ context.Context, data zksync.DeliveryData) {
 	name := c.names.of(data.Name, data.Path)
-	begin(c.deliveries, []string{"put", "received", "acked", "nacked"}, name)
+	begin(c.deliveries, []string{"put", "received", "acked", "nacked", "dead"}, name)
 	c.deliveries.WithLabelValues(name, data.Event).Inc()
 }
 

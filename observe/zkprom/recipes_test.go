@@ -21,13 +21,13 @@ import (
 func TestTheEventsOfAQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := zkprom.New(zkprom.WithPaths("/queues/*"))
-		for _, event := range []string{"put", "put", "received", "nacked", "received", "acked"} {
+		for _, event := range []string{"put", "put", "received", "nacked", "received", "acked", "dead"} {
 			c.Delivery(context.Background(), zksync.DeliveryData{Path: "/queues/mail", Event: event})
-			require.Len(t, exposed(t, c, "deliveries"), 4, "from the first event on")
+			require.Len(t, exposed(t, c, "deliveries"), 5, "from the first event on")
 		}
 		require.Equal(t, series{
 			`deliveries_total{event="put",name="/queues/*"}`: 2, `deliveries_total{event="received",name="/queues/*"}`: 2,
-			`deliveries_total{event="acked",name="/queues/*"}`: 1, `deliveries_total{event="nacked",name="/queues/*"}`: 1,
+			`deliveries_total{event="acked",name="/queues/*"}`: 1, `deliveries_total{event="nacked",name="/queues/*"}`: 1, `deliveries_total{event="dead",name="/queues/*"}`: 1,
 		}, exposed(t, c, "deliveries"))
 	})
 }
@@ -82,7 +82,7 @@ func TestWhatQueuesJobsAndGroupsDo(t *testing.T) {
 		}
 		require.Equal(t, series{
 			`deliveries_total{event="put",name="mail"}`: 1, `deliveries_total{event="received",name="mail"}`: 3,
-			`deliveries_total{event="acked",name="mail"}`: 1, `deliveries_total{event="nacked",name="mail"}`: 2,
+			`deliveries_total{event="acked",name="mail"}`: 1, `deliveries_total{event="nacked",name="mail"}`: 2, `deliveries_total{event="dead",name="mail"}`: 0,
 		}, exposed(t, c, "deliveries"))
 		require.Equal(t, 3.0, ends(t, c)[`hold_seconds_sum{end="released",kind="lock",name="mail"}`])
 

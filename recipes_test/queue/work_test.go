@@ -560,3 +560,94 @@ func TestDeadLettersDisturbNoConsumer(t *testing.T) {
 		v.Passes(waiting)
 	})
 }
+
+// losses is a tracer that keeps the reasons of losses.
+type losses struct {
+	mu      sync.Mutex
+	reasons []string
+}
+
+func (*losses) AcquireStart(ctx context.Context, _ zksync.AcquireStartData) context.Context {
+	return ctx
+}
+func (*losses) AcquireEnd(context.Context, zksync.AcquireEndData) {}
+
+func (l *losses) Lost(_ context.Context, d zksync.LossData) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reasons = append(l.reasons, d.Reason)
+}
+
+func TestAcceptance172ADeliveryIsGivenUpAfterItsMaxHold(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		told := &losses{}
+		q := zkqueue.New[int](v.Session(zksync.WithTracer(told)), path, zksync.WithMaxHold(3*time.Second))
+		other := zkqueue.New[int](v.Session(), path)
+		put(t, q, 1, 2)
+		d := receive(t, q)
+		start := time.Now()
+		next := receive(t, q)
+		require.NoError(t, next.Ack(t.Context()))
+		waiting, got := taking(t.Context(), other)
+		<-d.Lease().Done()
+		require.Equal(t, 3*time.Second, time.Since(start))
+		v.Passes(waiting)
+		require.Equal(t, 1, *got)
+		require.Equal(t, 3*time.Second, time.Since(start), "the element comes again at once")
+		for _, err := range []error{d.Lease().Err(), d.Ack(t.Context()), d.Nack(t.Context(), zkqueue.WithDelay(time.Hour))} {
+			require.ErrorIs(t, err, zksync.ErrMaxHold)
+			require.ErrorIs(t, err, zksync.ErrLost)
+		}
+		told.mu.Lock()
+		require.Equal(t, []string{zksync.ReasonMaxHold}, told.reasons)
+		told.mu.Unlock()
+		require.Zero(t, length(t, q))
+	})
+}
+
+// A worker that hangs keeps no element, and what hangs everywhere becomes a dead letter.
+func TestAcceptance172WorkWithAMaxHold(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		q := zkqueue.New[int](v.Session(), path, zksync.WithMaxHold(3*time.Second))
+		put(t, q, 1)
+		start := time.Now()
+		var at []time.Duration
+		stop := working(t, q, 1, func(ctx context.Context, d *zkqueue.Delivery[int]) error {
+			at = append(at, time.Since(start))
+			<-ctx.Done()
+			require.ErrorIs(t, context.Cause(ctx), zksync.ErrMaxHold)
+			return ctx.Err()
+		}, zkqueue.WithMaxAttempts(2))
+		time.Sleep(time.Minute)
+		require.NoError(t, stop())
+		require.Equal(t, []time.Duration{0, 3 * time.Second}, at)
+		require.Equal(t, 3, letters(t, q)[0].Attempts)
+	})
+}
+
+func TestAcceptance172OtherOptionsOfHoldsAreNotForQueues(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		for _, o := range []zksync.Option{zksync.WithHandover(1), zksync.WithLinger(time.Second), zksync.WithAsyncUnlock(), zksync.WithMaxHold(-1)} {
+			require.ErrorIs(t, zkqueue.New[int](v.Session(), path, o).Put(t.Context(), 1), zksync.ErrMisuse)
+		}
+	})
+}
+
+func TestTheStateOfAQueueHasItsDeadLetters(t *testing.T) {
+	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
+		q := zkqueue.New[int](v.Session(), path)
+		put(t, q, 1, 2)
+		bury(t, q, 1)
+		st, err := q.State(t.Context())
+		require.NoError(t, err)
+		require.EqualValues(t, 1, st.Dead)
+		require.Equal(t, path+": queue, 1 element, 1 dead letter", st.String())
+		text, err := json.Marshal(st)
+		require.NoError(t, err)
+		require.Contains(t, string(text), `"dead":1`)
+		bury(t, q, 1)
+		st, err = q.State(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, path+": queue, 0 elements, 2 dead letters", st.String())
+	})
+}

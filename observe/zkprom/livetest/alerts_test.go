@@ -136,6 +136,16 @@ var moments = []moment{
 		summary: "The leases of host:1 were 2s from their end.",
 	},
 	{
+		alert: "MenagerieDeadLetters", // one in minute 5, which leaves the window in minute 15
+		series: map[string]string{
+			`menagerie_deliveries_total{instance="host:1",name="mail",event="dead"}`:     "0x19 1x200",
+			`menagerie_deliveries_total{instance="host:1",name="mail",event="received"}`: "0+1x220",
+			`menagerie_deliveries_total{instance="host:1",name="parts",event="dead"}`:    "3x220",
+		},
+		first: 5 * time.Minute, last: 15*time.Minute - step, labels: []string{"name", "mail"},
+		summary: "Elements of the queue mail have become dead letters.",
+	},
+	{
 		alert: "MenagerieElementsComeAgainAndAgain", // until minute 20, when acknowledgements begin: the window has half of the nacks in minute 25
 		series: map[string]string{
 			`menagerie_deliveries_total{instance="host:1",name="mail",event="received"}`: "0+1x200",

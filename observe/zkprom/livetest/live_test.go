@@ -35,7 +35,7 @@ func TestEachAlertFiresAndEndsAtARealPrometheus(t *testing.T) {
 	target := app.says(t, regexp.MustCompile(`(?m)^metrics at (.*)$`))
 	p := startPrometheus(t, target)
 
-	p.until(t, "MenagerieLockHeldTooLong", "MenagerieNothingIsGranted", "MenagerieWaitingTooLong", "MenagerieElementsComeAgainAndAgain")
+	p.until(t, "MenagerieLockHeldTooLong", "MenagerieNothingIsGranted", "MenagerieWaitingTooLong", "MenagerieDeadLetters", "MenagerieElementsComeAgainAndAgain")
 	p.shows(t, dashboard(t))
 	checkMetrics(t, "http://"+target+"/metrics")
 
@@ -77,7 +77,7 @@ func shortened(t *testing.T) string {
 			return fmt.Sprintf("%s%dms%s", m[1], int(n*60*1000)/hurry, m[3])
 		})
 	}
-	require.Equal(t, 12, times)
+	require.Equal(t, 13, times)
 	return text
 }
 

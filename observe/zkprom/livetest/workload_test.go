@@ -67,6 +67,7 @@ func workload(servers string) error {
 		go contend(trouble, zksync.NewMutex(s, "/locks/stock", zksync.WithName("stock")))
 	}
 	go give(trouble, zkqueue.New[string](s, "/queues/mail", zksync.WithName("mail")))
+	go bury(trouble, zkqueue.New[string](s, "/queues/orders", zksync.WithName("orders")))
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		calm()
 	}
@@ -141,4 +142,15 @@ func give(ctx context.Context, q *zkqueue.Queue[string]) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// bury has elements become dead letters. The first series of a counter has no increase yet, so there are several.
+func bury(ctx context.Context, q *zkqueue.Queue[string]) {
+	go func() {
+		for ctx.Err() == nil {
+			_ = q.Put(ctx, "order")
+			time.Sleep(500 * time.Millisecond)
+		}
+	}()
+	_ = q.Work(ctx, 1, func(context.Context, *zkqueue.Delivery[string]) error { return errors.New("no") }, zkqueue.WithMaxAttempts(1))
 }
