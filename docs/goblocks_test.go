@@ -53,7 +53,9 @@ var (
 		"map.md": `var partition, me, other = 7, "worker-1", "worker-2"
 			var flags = zkmap.New[string, bool](s, "/flags")`,
 		"queue.md": `type Order struct{ Tea string }
-			var work = func(Order) error { return nil }`,
+			var work = func(Order) error { return nil }
+			var deliver = func(context.Context, Order) error { return nil }
+			var orders = zkqueue.New[Order](s, "/queues/orders")`,
 		"porting/services.md": `type mail struct{ to, text string }`,
 		"watch.md":            `var use = func([]byte, bool) {}`,
 	}
@@ -63,6 +65,7 @@ var (
 		"e.Cut(":          "it is for real servers",
 		"e.SetSequence(":  "it is for real servers",
 		"exec.Command(":   "it starts another program",
+		"signal.Notify":   "it listens outside the bubble",
 	}
 	// elsewhere are the pages whose blocks need another module: each block is a part of one of these files, which are compiled there.
 	elsewhere = map[string]string{

@@ -70,6 +70,7 @@ var (
 		"operations.md#a-server-is-lost":                 "real servers: `TestASilentServerDoesNotKeepTheOthersFromBeingSeen`",
 		"commands/demo.md#demo":                          "it is long: `TestDemoWithAKilledHolderLosesNothing`",
 		"commands/demo.md#serve":                         "a client: `TestServeVerboseTellsRequestsSessionsAndConnections`",
+		"commands/queue.md#queue/2":                      "a signal: `TestAcceptance173QueueWorkRunsCMDOnEachElement`",
 		"commands/status.md#release":                     "a terminal: `TestOnATerminalReleaseAsks`",
 		"commands/status.md#status":                      "real servers: `TestAServerThatIsDownIsAFindingOnly`",
 		"control.md#faults-for-tests-in-other-languages": "a session: `TestControlExpiresASession`",

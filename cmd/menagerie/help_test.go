@@ -53,7 +53,7 @@ func TestTheExamplesWorkWhenTheyArePasted(t *testing.T) {
 
 func TestHelpSaysNothingThatIsNotSo(t *testing.T) {
 	t.Parallel()
-	below := []string{"latch down", "latch wait", "gate close", "gate open", "gate wait", "queue put", "queue take", "queue receive", "group join", "cron run-now", "hold", "unhold", "reset"}
+	below := []string{"latch down", "latch wait", "gate close", "gate open", "gate wait", "queue put", "queue take", "queue receive", "queue work", "queue dead", "queue redrive", "group join", "cron run-now", "hold", "unhold", "reset"}
 	for _, command := range append(below, commands...) {
 		p := run(t, append(strings.Fields(command), "--help")...)
 		p.succeeded()

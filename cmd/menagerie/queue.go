@@ -28,6 +28,7 @@ import (
 const (
 	valueEnv   = "MENAGERIE_VALUE"
 	attemptEnv = "MENAGERIE_ATTEMPT"
+	elementEnv = "MENAGERIE_ID"
 )
 
 // longestEnv is a limit for values in the environment: Linux accepts 128 KB in a variable, name and all.
@@ -54,12 +55,13 @@ func (o queueOptions) queue(s *zksync.Session) *zkqueue.Queue[[]byte] {
 
 func (a *app) queueCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "queue put|take|receive PATH ...",
+		Use:   "queue put|take|receive|work|dead|redrive PATH ...",
 		Short: "Put elements into a queue, take them, or run a command on them",
 		Long: `An element is a sequence of bytes, at most about a megabyte. It stays in the queue when the process
 that put it ends. "queue take" removes the first element and prints it. "queue receive" runs a command
 on it, and removes it when the command has succeeded. If the command fails, or its process dies, the
-element is delivered again, to this or another process.
+element is delivered again, to this or another process. "queue work" does that for one element after
+the other; one that fails too often becomes a dead letter, for "queue dead" and "queue redrive".
 
 A program that uses the queue with the package zkqueue sees the bytes through its codec. The
 default is JSON: put '"text"' for it, with the quotes.`,
@@ -74,7 +76,8 @@ default is JSON: put '"text"' for it, with the quotes.`,
 			return unknownCommand(cmd, args[0])
 		},
 	}
-	cmd.AddCommand(a.queuePutCommand(), a.queueTakeCommand(), a.queueReceiveCommand())
+	cmd.AddCommand(a.queuePutCommand(), a.queueTakeCommand(), a.queueReceiveCommand(), a.queueWorkCommand(),
+		a.queueDeadCommand(), a.queueRedriveCommand())
 	for _, c := range cmd.Commands() {
 		c.DisableFlagsInUseLine = true
 	}
@@ -309,9 +312,10 @@ process. So CMD may run more than once for an element, and must be safe to start
 
 CMD reads the element from its standard input. It also gets MENAGERIE_VALUE, the element, in its
 environment (not if that is longer than 100 KB or has a zero byte), MENAGERIE_ATTEMPT, which is 1 for
-the first delivery of the element, MENAGERIE_PATH, and MENAGERIE_TOKEN. The token is a fencing token: have
-your storage refuse a smaller one than the greatest it has seen for the element. CMD runs in a process
-group of its own. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to the group.
+the first delivery of the element, MENAGERIE_ID, which is the same in each, MENAGERIE_PATH, and
+MENAGERIE_TOKEN. The token is a fencing token: have your storage refuse a smaller one than the greatest
+it has seen for the element. CMD runs in a process group of its own. SIGINT, SIGTERM, SIGHUP and SIGQUIT
+are passed on to the group.
 
 If the element is lost (no server has answered for about half of the session timeout, or its node was
 removed), the whole group gets SIGTERM, and SIGKILL if it has not ended after --grace.
@@ -374,16 +378,23 @@ func (a *app) runReceive(ctx context.Context, o queueOptions) error {
 
 // workOn runs CMD on an element.
 func (a *app) workOn(w *vigil, d *zkqueue.Delivery[[]byte], o queueOptions, program string) error {
-	stdin, err := fileOf(d.Value)
+	stdin, env, err := handOver(d)
 	if err != nil {
 		return failure("cannot hand the element to %s: %v", o.argv[0], err)
 	}
 	defer stdin.Close()
-	o.stdin, o.env = stdin, []string{attemptEnv + "=" + strconv.Itoa(d.Attempt)}
-	if len(d.Value) <= longestEnv && bytes.IndexByte(d.Value, 0) < 0 {
-		o.env = append(o.env, valueEnv+"="+string(d.Value))
-	}
+	o.stdin, o.env = stdin, env
 	return a.runUnder(w.s, d.Lease(), o.lockOptions, program, w.signals)
+}
+
+// handOver is how CMD gets an element: its standard input, which the caller closes, and its environment.
+func handOver(d *zkqueue.Delivery[[]byte]) (stdin *os.File, env []string, err error) {
+	env = []string{attemptEnv + "=" + strconv.Itoa(d.Attempt), elementEnv + "=" + d.ID()}
+	if len(d.Value) <= longestEnv && bytes.IndexByte(d.Value, 0) < 0 {
+		env = append(env, valueEnv+"="+string(d.Value))
+	}
+	stdin, err = fileOf(d.Value)
+	return stdin, env, err
 }
 
 // fileOf returns a file without a name with this data, at its beginning. A pipe would need somebody who writes
