@@ -58,6 +58,7 @@ func workErrands() []errand {
 				}
 			})
 		}},
+		{name: "zkqueue.Queue.Work", least: 20, run: workers},
 		{name: "zkgroup.Group", least: 10, run: group, after: func(r *round) {
 			for _, m := range ends(r, zkgroup.New(r.last.s, site).Members) {
 				if !r.blow.Cancels && !r.blow.refuses {

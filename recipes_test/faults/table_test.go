@@ -46,8 +46,8 @@ func TestEveryTypeAndOptionHasAnErrand(t *testing.T) {
 		"zksync.MultiLock", "zkrwmutex.RWMutex", "reentrant.Mutex", "zksemaphore.Weighted", "zkelection.Election", "zkcond.Cond", "zkonce.Once",
 		"zkonce.Promise", "zkflight.Flight", "zkdurable.Mutex", "zkbarrier.Barrier", "zkbarrier.DoubleBarrier", "zklatch.Latch", "zklatch.Gate",
 		"zkphaser.Phaser", "zkwaitgroup.WaitGroup", "zkatomic.Int64", "zkatomic.Value", "zkatomic.Sequence", "zkatomic.Slots", "zkmap.Map", "zkmap.Cache",
-		"zkmap.Set", "zkwatch.Keep", "zkwatch.Data", "zkwatch.Children", "zkwatch.Tree", "zkqueue.Queue", "zkgroup.Group", "zkgroup.WithUntilDone", "zkcron.Cron",
-		"zkcron.RunNow", "zkrate.Limiter"} {
+		"zkmap.Set", "zkwatch.Keep", "zkwatch.Data", "zkwatch.Children", "zkwatch.Tree", "zkqueue.Queue", "zkqueue.Queue.Work", "zkgroup.Group",
+		"zkgroup.WithUntilDone", "zkcron.Cron", "zkcron.RunNow", "zkrate.Limiter"} {
 		require.True(t, names[name], name)
 	}
 }
