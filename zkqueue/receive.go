@@ -31,12 +31,15 @@ type Delivery[T any] struct {
 // Receive waits like Take, and delivers the first element, to be acknowledged when the work is done. If this
 // process dies, or its session ends, the element comes again. After an error it holds no element.
 func (q *Queue[T]) Receive(ctx context.Context) (*Delivery[T], error) {
-	return q.made().receive(ctx, reception[T]{op: "receive", next: q.next, decode: q.decode, spoiled: remove})
+	r := q.made().receives(ctx)
+	return r.end(q.raw.Run(r.ctx, "receive", r.claim, session.Joined))
 }
 
 // TryReceive is Receive if there is an element now; else it returns false.
 func (q *Queue[T]) TryReceive(ctx context.Context) (d *Delivery[T], ok bool, err error) {
-	d, err = q.made().receive(ctx, reception[T]{op: "try-receive", next: q.any, decode: q.decode, spoiled: remove})
+	r := q.made().receives(ctx)
+	r.next = q.any
+	d, err = r.end(q.raw.Run(r.ctx, "try-receive", r.claim, session.Joined))
 	if errors.Is(err, errs.ErrNotAcquired) {
 		return nil, false, nil
 	}
@@ -57,64 +60,72 @@ func (q *Queue[T]) any(c *elements.Call, f func(elements.Content) error) error {
 	})
 }
 
-// reception is how an element is received.
+// reception is one call that receives an element.
 type reception[T any] struct {
-	op     string
+	q      *Queue[T]
+	ctx    context.Context
+	tr     *lease.Tracing
 	next   func(*elements.Call, func(elements.Content) error) error
 	decode func(elements.Content) (T, error)
 	// spoiled does away with an element that cannot be decoded, because of the error. Then nothing is claimed.
 	spoiled func(*elements.Call, elements.Content, error) error
-	grace   time.Duration // for a claim that is under way when the context ends
+	grace   time.Duration // for a claim that is under way when ctx ends
+
+	d *Delivery[T]
+	l *lease.Lease
 }
 
-// remove is what the calls do with a spoiled element whose users see the error.
-func remove(c *elements.Call, el elements.Content, _ error) error { return c.Remove(el) }
+// receives begins a Receive.
+func (q *Queue[T]) receives(ctx context.Context) *reception[T] {
+	r := &reception[T]{q: q, ctx: ctx, next: q.next, decode: q.decode, d: &Delivery[T]{q: q}}
+	r.spoiled = func(c *elements.Call, el elements.Content, _ error) error { return c.Remove(el) } // the caller has the error
+	if r.tr = lease.Trace(ctx, q.at, queue.KindLock, func() int { return -1 }); r.tr != nil {
+		r.ctx = r.tr.Context
+	}
+	return r
+}
 
-// receive claims an element.
-func (q *Queue[T]) receive(ctx context.Context, how reception[T]) (*Delivery[T], error) {
-	d := &Delivery[T]{q: q}
-	tr := lease.Trace(ctx, q.at, queue.KindLock, func() int { return -1 })
-	if tr != nil {
-		ctx = tr.Context
+// claim claims an element.
+func (r *reception[T]) claim(c *elements.Call) (err error) {
+	longer, claiming := r.ctx, c
+	if r.grace > 0 {
+		var cancel context.CancelFunc
+		longer, cancel = node.Extend(r.ctx, r.grace)
+		defer cancel()
+		claiming = c.In(longer)
 	}
-	var l *lease.Lease
-	err := q.raw.Run(ctx, how.op, func(c *elements.Call) error {
-		longer, claiming := ctx, c
-		if how.grace > 0 {
-			var cancel context.CancelFunc
-			longer, cancel = node.Extend(ctx, how.grace)
-			defer cancel()
-			claiming = c.In(longer)
-		}
-		err := how.next(c, func(el elements.Content) error { return d.claimOf(claiming, el, how) })
-		if err != nil {
-			return err
-		}
-		if l, err = q.raw.Leases.LeaseOf(longer, c.Epoch, d.claim.Name, d.claim.Czxid, d.leaseEnded); err != nil {
-			q.raw.Forget() // the claim is given up, so its element comes before those that the view shows
-		}
+	if err := r.next(c, func(el elements.Content) error { return r.claimOf(claiming, el) }); err != nil {
 		return err
-	}, session.Joined)
-	if l, err = tr.End(l, err); err != nil {
-		return nil, err
 	}
-	d.hold(l)
-	d.trace(ctx, l, received, 0)
-	return d, nil
+	if r.l, err = r.q.raw.Leases.LeaseOf(longer, c.Epoch, r.d.claim.Name, r.d.claim.Czxid, r.d.leaseEnded); err != nil {
+		r.q.raw.Forget() // the claim is given up, so its element comes before those that the view shows
+	}
+	return err
 }
 
 // claimOf claims an element, unless it cannot be decoded.
-func (d *Delivery[T]) claimOf(c *elements.Call, el elements.Content, how reception[T]) (err error) {
+func (r *reception[T]) claimOf(c *elements.Call, el elements.Content) (err error) {
 	var undecodable error
-	if d.Value, undecodable = how.decode(el); undecodable != nil {
-		if err := how.spoiled(c, el, undecodable); err != nil {
+	if r.d.Value, undecodable = r.decode(el); undecodable != nil {
+		if err := r.spoiled(c, el, undecodable); err != nil {
 			return err
 		}
 		return undecodable
 	}
-	d.Attempt = el.Attempt()
-	d.claim, err = c.Claim(el)
+	r.d.Attempt = el.Attempt()
+	r.d.claim, err = c.Claim(el)
 	return err
+}
+
+// end is the end of the call: err is that of the claim.
+func (r *reception[T]) end(err error) (*Delivery[T], error) {
+	l, err := r.tr.End(r.l, err)
+	if err != nil {
+		return nil, err
+	}
+	r.d.hold(l)
+	r.d.trace(r.ctx, l, received, 0)
+	return r.d, nil
 }
 
 func (d *Delivery[T]) hold(l *lease.Lease) {

@@ -138,16 +138,16 @@ const arriving = 2 * time.Second
 
 // receive is Receive, but what cannot be decoded becomes a dead letter: then spoiled is true, and there is an error.
 func (w *work[T]) receive() (d *Delivery[T], spoiled bool, err error) {
-	d, err = w.q.receive(w.receiving, reception[T]{
-		op: "work", next: w.q.next, grace: arriving, decode: w.decode,
-		spoiled: func(c *elements.Call, el elements.Content, why error) error {
-			err := c.Bury(el, why.Error())
-			if spoiled = err == nil; spoiled {
-				w.q.died(w.receiving, session.Delivery{Attempt: el.Attempt()}, el.ID(), why.Error())
-			}
-			return err
-		},
-	})
+	r := w.q.receives(w.receiving)
+	r.grace, r.decode = arriving, w.decode
+	r.spoiled = func(c *elements.Call, el elements.Content, why error) error {
+		err := c.Bury(el, why.Error())
+		if spoiled = err == nil; spoiled {
+			w.q.died(w.receiving, session.Delivery{Attempt: el.Attempt()}, el.ID(), why.Error())
+		}
+		return err
+	}
+	d, err = r.end(w.q.raw.Run(r.ctx, "work", r.claim, session.Joined))
 	return d, spoiled, err
 }
 
