@@ -55,9 +55,10 @@ func TestAcceptance222AProcessThatIsCutOffBeginsNoOtherMigration(t *testing.T) {
 	l := &spy{Locker: zkgoose.New(s, "/migrations")}
 	cut := sync.OnceFunc(func() {
 		srv.Expire(s.ID())
+		conn := l.conn
 		refused := make(chan error, 1000)
 		for i, err := 0, error(nil); err != sql.ErrConnDone && i < cap(refused); i++ {
-			go func() { refused <- l.conn.PingContext(t.Context()) }() // one that comes between two steps of Close waits for its end
+			go func() { refused <- conn.PingContext(t.Context()) }() // one that comes between two steps of Close waits for its end
 			select {
 			case err = <-refused:
 			case <-time.After(10 * time.Millisecond):
