@@ -84,8 +84,9 @@ func (m *member) blind() {
 	}
 }
 
-// look reads what has changed: the record, and which processes are there. Watches report the next changes. The record comes first: a
-// share in it whose node is not in the later list is that of a session that has ended.
+// look reads what has changed: the record, and which processes are there. Watches report the next changes. The list must not be older
+// than the record: then a share whose node it does not have is that of a session that has ended. A list that has all shares of the
+// record is as good as a new one.
 func (m *member) look(ctx context.Context) error {
 	m.listen()
 	now := m.stale
@@ -95,16 +96,9 @@ func (m *member) look(ctx context.Context) error {
 			return err
 		}
 	}
-	if now.processes {
-		err := record.Insist(ctx, m.e, func() error {
-			w, l, err := m.e.WatchChildren(ctx, m.processes(), func(zkconn.Event) { m.tell(&m.news.processes) })
-			if err == nil {
-				m.watches[1], m.names = w, l.Names
-			}
+	if now.processes || !m.table.within(m.names) {
+		if err := m.list(ctx); err != nil {
 			return err
-		})
-		if err != nil {
-			return unlessRemoved(err)
 		}
 	}
 	m.mu.Lock()
@@ -114,6 +108,20 @@ func (m *member) look(ctx context.Context) error {
 		return errAgain
 	}
 	return nil
+}
+
+// list lists the processes.
+func (m *member) list(ctx context.Context) error {
+	return unlessRemoved(record.Insist(ctx, m.e, func() error {
+		w, l, err := m.e.WatchChildren(ctx, m.processes(), func(zkconn.Event) { m.tell(&m.news.processes) })
+		if err == nil {
+			if m.watches[1] != nil {
+				m.watches[1].Stop()
+			}
+			m.watches[1], m.names = w, l.Names
+		}
+		return err
+	}))
 }
 
 // read reads the record.

@@ -70,18 +70,27 @@ func (t *table) free() (rate, size int64) {
 	return rate, size
 }
 
-// bury removes the shares of processes whose nodes are gone. The servers have ended their sessions, so they have stopped
-// already. Their tokens are lost: nothing says how many they have used.
-func (t *table) bury(living []string) {
-	alive := make(map[string]bool, len(living))
-	for _, id := range living {
-		alive[id] = true
-	}
-	for id := range t.Shares {
-		if !alive[id] {
-			delete(t.Shares, id)
+// within reports whether all shares are those of the processes in a list.
+func (t *table) within(list []string) bool {
+	n := 0
+	for _, id := range list {
+		if t.Shares[id] != nil {
+			n++
 		}
 	}
+	return n == len(t.Shares)
+}
+
+// bury removes the shares of processes that are not in the list. The servers have ended their sessions, so they have stopped
+// already. Their tokens are lost: nothing says how many they have used.
+func (t *table) bury(list []string) {
+	living := make(map[string]*share, len(list))
+	for _, id := range list {
+		if s := t.Shares[id]; s != nil {
+			living[id] = s
+		}
+	}
+	t.Shares = living
 }
 
 // last is a turn after all others.

@@ -343,3 +343,14 @@ func TestServersThatRefuse(t *testing.T) {
 		require.NoError(t, l.Wait(t.Context()))
 	})
 }
+
+// Many processes begin at once: a share is not taken for that of a dead process because its node was not in an earlier list.
+func TestAcceptance208ManyProcessesThatBeginAtOnceKeepTheLimit(t *testing.T) {
+	for _, burst := range []int{20, 60} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			m, ls := newMeter(), limiters(v, 60, 200, burst)
+			during(5*time.Second, m.busy, ls...)
+			m.check(t, 200, burst)
+		})
+	}
+}
