@@ -1,0 +1,89 @@
+package zkmap_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/internal/testing/proving"
+	"github.com/go-menagerie/menagerie/zkmap"
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// A map whose nodes do not fit into one transaction is closed first. If its Destroy dies on the way, the next one goes on.
+func TestALargeMapIsClosedBeforeItIsRemoved(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		ctx := t.Context()
+		dying, s := v.Session(), v.Session()
+		old, m := zkmap.New[string, int](dying, mapPath), zkmap.New[string, int](s, mapPath)
+		long := strings.Repeat("x", 300)
+		require.NoError(t, m.Store(ctx, "first", 1))
+		for i := range 2000 {
+			dir := fmt.Sprintf("%s/zkmap/keys/b-%03d", mapPath, i%200)
+			v.Put(fmt.Sprintf("%s/%s%d", dir, long, i), "1")
+		}
+		steps := 0
+		remove := v.Server.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+			if q.Session == dying.ID() && q.Op == zktest.Multi {
+				if steps++; steps == 3 { // the mark and the transaction that closes the map come first
+					return zktest.Verdict{Fate: zktest.LoseRequest}
+				}
+			}
+			return zktest.Verdict{}
+		})
+		short, cancel := context.WithCancel(ctx)
+		stopped := proving.Waits(short, old.Destroy)
+		v.Eventually(func() bool { return steps >= 3 }, "it is on its way")
+		cancel()
+		<-stopped.Done
+		require.Error(t, stopped.Err)
+		require.NoError(t, dying.Close())
+		remove()
+		require.True(t, v.Exists(mapPath+"/zkmap/keys"))
+		require.False(t, v.Exists(mapPath+"/zkmap/writers"))
+		for range 2 {
+			require.ErrorIs(t, m.Store(ctx, "k", 2), zksync.ErrBroken, "it is closed")
+		}
+		require.NoError(t, m.Destroy(ctx))
+		require.False(t, v.Exists(mapPath))
+		require.NoError(t, m.Store(ctx, "k", 3))
+		holds(v, m, map[string]int{"k": 3})
+	})
+}
+
+// Whatever the order: what was stored after the Destroy took effect is there, and what was stored before it is not.
+func TestAStoreBesideADestroyIsBeforeOrAfterIt(t *testing.T) {
+	for nth := 1; nth <= 12; nth++ {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			ctx := t.Context()
+			s := v.Session()
+			a, b := zkmap.New[string, int](s, mapPath), zkmap.New[string, int](v.Session(), mapPath)
+			require.NoError(t, b.Store(ctx, "old", 1))
+			held := v.Server.Intercept(zktest.On(zktest.Any, "**").Of(s.ID()).Nth(nth).Times(1).Hold())
+			gone := proving.Waits(ctx, a.Destroy)
+			v.Quiet()
+			blocked := held.Held() > 0
+			require.NoError(t, b.Store(ctx, "new", 1))
+			held.Remove()
+			held.Release()
+			<-gone.Done
+			require.NoError(t, gone.Err)
+			_, there, err := b.Load(ctx, "new")
+			if errors.Is(err, zksync.ErrBroken) {
+				_, there, err = b.Load(ctx, "new")
+			}
+			require.NoError(t, err)
+			_, old, err := b.Load(ctx, "old")
+			require.NoError(t, err)
+			require.False(t, old)
+			if !blocked { // the Destroy had ended
+				require.True(t, there, nth)
+			}
+		})
+	}
+}
