@@ -56,7 +56,7 @@ func TestAcceptance188ARoundWithoutMembersGoesOnWhereItWas(t *testing.T) {
 			c, s, all := newTally(), v.Session(), append(items(6), name)
 			a := begins(v, s, name, all, c.run("a", always(time.Second)), until, zkgroup.WithConcurrency(1))
 			time.Sleep(2500 * time.Millisecond)
-			require.Equal(t, map[string]int{"item/0": 1, "item/1": 1}, c.runs)
+			require.Equal(t, map[string]int{"item/0": 1, "item/1": 1}, c.counts())
 			end(a, s)
 			require.Equal(t, 5, does(v, "b", all), name)
 		}

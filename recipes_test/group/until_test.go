@@ -3,6 +3,7 @@ package zkgroup_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -40,6 +41,13 @@ func (c *tally) run(id string, d func(item string) time.Duration) func(context.C
 		c.by[id]++
 		return nil
 	}
+}
+
+// counts are the runs of each item.
+func (c *tally) counts() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.runs)
 }
 
 func (c *tally) total() (n int) {
