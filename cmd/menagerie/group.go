@@ -47,7 +47,7 @@ func (a *app) groupJoinCommand() *cobra.Command {
 	var o groupOptions
 	grace, settle := graceDuration(5*time.Second), graceDuration(0)
 	cmd := &cobra.Command{
-		Use:   "join PATH [--id ID] [--data TEXT] [--items FILE --assign FILE] [--settle|--grace D] -- CMD ARGS...",
+		Use:   "join PATH [--id ID] [--data TEXT] [--items FILE --assign FILE] [--grace D] -- CMD ARGS...",
 		Short: "Join a group while CMD runs",
 		Long: `Joins the group at PATH as ID, and runs CMD. When CMD ends, the member leaves. Signals are passed on to CMD.
 
