@@ -29,9 +29,13 @@ func (c *Cron) State(ctx context.Context) (State, error) {
 			_ = json.Unmarshal(job.Data, &t) // for people only, as is the record
 			st.Detail += "; " + row.ID + " (" + node.Printable(t.Spec) + ")"
 			if n := r.Node(r.Session.Full(job.Path) + recordName); n != nil {
-				if last, err := decode(n.Data); err == nil && !last.Scheduled.IsZero() {
+				last, err := decode(n.Data)
+				if err == nil && !last.Scheduled.IsZero() {
 					row.Since = last.Scheduled
 					st.Detail += ", " + last.say(&row)
+				}
+				if err == nil && last.Extra != nil {
+					st.Detail += ", out of turn " + last.Extra.say(&row)
 				}
 			}
 			st.Entries = append(st.Entries, row)

@@ -44,6 +44,9 @@ func TestAcceptance196RunNowRunsTheJobOnceWhereverItIs(t *testing.T) {
 		}
 		b.grows(t, "")
 		require.Zero(t, last(v, v.Session()), "no tick has run")
+		st, err := first.State(t.Context())
+		require.NoError(t, err)
+		require.Regexp(t, `^1 job; nightly \(0 12 \* \* \*\), out of turn ran at 20`, st.Detail)
 		require.Empty(t, v.Children(jobs+"/"+job+"/record"))
 		ends(v, cancel, runs...)
 	})
