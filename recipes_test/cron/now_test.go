@@ -10,6 +10,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/testing/proving"
 	"github.com/go-menagerie/menagerie/zkcron"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // asks is a call of RunNow in a process that has not registered the job.
@@ -281,5 +282,30 @@ func TestAcceptance197EveryFaultLeavesACallWithOneRun(t *testing.T) {
 			require.Empty(t, v.Children(jobs+"/"+job+"/record"), name)
 			require.Empty(t, v.Children(queue), name)
 		}
+	})
+}
+
+// The start of the run is held back at the server while the call gives its request up.
+func TestAcceptance198ARequestThatIsWithdrawnInTimeStartsNothing(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		var b book
+		ctx, cancel := context.WithCancel(t.Context())
+		run := starts(ctx, daily(v.Session(), b.writes(0, nil)))
+		v.Settled(queue, 1)
+		start := v.Server.Intercept(zktest.On(zktest.Multi, jobs+"/"+job+"/record").Nth(2).Hold()) // the first one makes the request
+		asked, leave := context.WithCancel(t.Context())
+		call := asks(asked, v.Session())
+		time.Sleep(time.Second)
+		require.Equal(t, 1, start.Held())
+		leave()
+		require.ErrorIs(t, v.Failed(call), context.Canceled)
+		v.Left(jobs+"/"+job+"/record", 0, "the request")
+		start.Release()
+		time.Sleep(time.Second)
+		require.Empty(t, b.all())
+		require.True(t, run.Pending())
+		require.NoError(t, zkcron.New(v.Session(), path).RunNow(t.Context(), job), "the process has the job as before")
+		require.Len(t, b.all(), 1)
+		ends(v, cancel, run)
 	})
 }
