@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -353,4 +354,23 @@ func TestAcceptance208ManyProcessesThatBeginAtOnceKeepTheLimit(t *testing.T) {
 			m.check(t, 200, burst)
 		})
 	}
+}
+
+// The event of a new process does not reach another one, which has read the new share by then.
+func TestAcceptance208AListOlderThanTheRecordBuriesNoProcess(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		m, a, b := newMeter(), v.Session(), v.Session()
+		ctx, cancel := context.WithCancel(t.Context())
+		go m.busy(ctx, zkrate.New(a, path, 100, 10))
+		time.Sleep(10 * time.Second)
+		v.Server.Intercept(zktest.On(zktest.EventChildrenChanged, path+"/zkrate/processes").Of(a.ID()).Lose())
+		go m.busy(ctx, zkrate.New(b, path, 100, 10))
+		synctest.Wait()
+		joined := v.Children(path + "/zkrate/processes")
+		require.Len(t, joined, 2)
+		time.Sleep(20 * time.Second)
+		require.ElementsMatch(t, joined, v.Children(path+"/zkrate/processes"), "no process lost its share")
+		cancel()
+		m.check(t, 100, 10)
+	})
 }
