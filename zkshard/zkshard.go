@@ -37,7 +37,7 @@ type Shards struct {
 
 // made is s, which Connect has made. Of a zero or nil value it panics.
 func (s *Shards) made() *Shards {
-	if s == nil || s.news == nil {
+	if s == nil || s.ctx == nil {
 		panic(errs.Unmade("zkshard", "a Shards", "Connect"))
 	}
 	return s
@@ -221,7 +221,9 @@ func (s *Shards) step(x *ensemble, t terms) (step, error) {
 		}
 	}
 	if before, there := s.seen[t.Name]; !there || before.Generation != t.Generation || before.Stage != t.Stage || !x.read {
-		x.name, x.read, s.seen[t.Name] = t.Name, true, t
+		if x.read, s.seen[t.Name] = true, t; x.name == "" { // a name never changes, so For reads it without mu
+			x.name = t.Name
+		}
 		s.resolve()
 		s.tell()
 	}

@@ -247,6 +247,8 @@ func playStorm(t *testing.T, seed uint64, f func(w *storm)) {
 			all.Go(p.end)
 		}
 		all.Wait()
+		w.o.mu.Lock()
+		defer w.o.mu.Unlock()
 		require.Empty(w.t, w.o.bad, "seed %d", seed)
 	})
 }
@@ -328,6 +330,8 @@ func TestAcceptance216RolloutsInAStorm(t *testing.T) {
 				cancel()
 				all.Wait()
 				pause(context.Background(), time.Minute) // it is calm, so the last ones must get locks, of each name
+				w.o.mu.Lock()
+				defer w.o.mu.Unlock()
 				assert.Positive(w.t, min(w.o.grants["old"], w.o.grants["moving"], w.o.grants["new"]))
 			})
 		})
