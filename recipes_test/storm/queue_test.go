@@ -2,6 +2,7 @@ package storm_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -27,9 +28,9 @@ type element struct {
 	due       time.Time // not delivered before
 	put       bool      // for sure
 	never     bool      // for sure
-	attempts  []int
-	gone      bool // acknowledged, or taken
-	uncertain bool // perhaps
+	attempts  []string  // each delivery: the ID, which a redrive changes, and the number
+	gone      bool      // acknowledged, or taken
+	uncertain bool      // perhaps
 }
 
 func joinQueue(w *world) *part {
@@ -49,7 +50,7 @@ func (x *elements) object(a *actor) *zkqueue.Queue[int64] {
 
 func (x *elements) act(a *actor) {
 	q := x.object(a)
-	switch a.rnd.IntN(14) {
+	switch a.rnd.IntN(16) {
 	case 0, 1, 2:
 		x.puts(a, "Put", 0, a.ask, func(ctx context.Context, v int64) error { return q.Put(ctx, v) })
 	case 3:
@@ -70,6 +71,10 @@ func (x *elements) act(a *actor) {
 			a.w.must(err != nil || x.bound == 0 || n <= x.bound, "%d elements in a queue of %d", n, x.bound)
 			return err
 		})
+	case 10:
+		x.works(a, q)
+	case 11:
+		x.redrives(a, q)
 	default:
 		x.receive(a, q)
 	}
@@ -137,17 +142,25 @@ func (x *elements) receive(a *actor, q *zkqueue.Queue[int64]) {
 	if c := a.ask("Receive", func(ctx context.Context) (err error) { d, err = q.Receive(ctx); return err }); c.err != nil {
 		return
 	}
-	late := !d.Lease().Valid() || a.w.meter.excused(d.Lease())
-	x.mu.Lock()
-	e := x.comes(a, "Receive", d.Value, late)
-	a.w.must(!slices.Contains(e.attempts, d.Attempt), "%d was delivered %v times, and is again, attempt %d", d.Value, e.attempts, d.Attempt)
-	e.attempts = append(e.attempts, d.Attempt)
-	x.mu.Unlock()
-	h := a.granted(fmt.Sprint(queuePath, "/", d.Value), d.Lease(), false, 0, 0)
-	a.work(h)
-	h.ends()
+	e := x.holds(a, d)
 	if a.oneIn(4) {
-		a.ask(fmt.Sprint("Nack of ", d.Value), func(ctx context.Context) error { return d.Nack(ctx) }, zksync.ErrLost, errUnknown)
+		var opts []zkqueue.PutOption
+		delay := time.Duration(a.rnd.IntN(4)) * time.Second
+		if delay > 0 {
+			opts = append(opts, zkqueue.WithDelay(delay))
+		}
+		if a.oneIn(4) {
+			opts = append(opts, zkqueue.WithPriority(a.rnd.IntN(5)-2))
+		}
+		due := time.Now().Add(delay).Truncate(ms)
+		c := a.ask(fmt.Sprint("Nack of ", d.Value), func(ctx context.Context) error { return d.Nack(ctx, opts...) }, zksync.ErrLost, errUnknown)
+		if c.err == nil && delay > 0 {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			if n := len(e.attempts); e.attempts[n-1] == deliveryOf(d) { // it has not come again meanwhile
+				e.due = due
+			}
+		}
 		return
 	}
 	c := a.ask(fmt.Sprint("Ack of ", d.Value), d.Ack, zksync.ErrLost, errUnknown)
@@ -160,6 +173,72 @@ func (x *elements) receive(a *actor, q *zkqueue.Queue[int64]) {
 	case zksync.Ambiguous(c.err):
 		e.uncertain = true
 	}
+}
+
+// holds enters a delivery, and holds it for a while.
+func (x *elements) holds(a *actor, d *zkqueue.Delivery[int64]) *element {
+	late := !d.Lease().Valid() || a.w.meter.excused(d.Lease())
+	x.mu.Lock()
+	e := x.comes(a, "Receive", d.Value, late)
+	a.w.must(!slices.Contains(e.attempts, deliveryOf(d)), "%d was delivered as %v, and is again: %s", d.Value, e.attempts, deliveryOf(d))
+	e.attempts = append(e.attempts, deliveryOf(d))
+	x.mu.Unlock()
+	h := a.granted(fmt.Sprint(queuePath, "/", d.Value), d.Lease(), false, 0, 0)
+	a.work(h)
+	h.ends()
+	return e
+}
+
+func deliveryOf(d *zkqueue.Delivery[int64]) string { return fmt.Sprint(d.ID(), "/", d.Attempt) }
+
+// works is a worker for a while, that fails at random, also at the last attempt of an element.
+func (x *elements) works(a *actor, q *zkqueue.Queue[int64]) {
+	span := a.upTo(10 * time.Second)
+	a.askLate(span, time.Minute, "Work", func(ctx context.Context) error {
+		return q.Work(ctx, 1, func(_ context.Context, d *zkqueue.Delivery[int64]) error {
+			e := x.holds(a, d)
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			switch a.rnd.IntN(6) {
+			case 0:
+				return errOwn
+			case 1:
+				panic("a worker has failed")
+			}
+			e.uncertain = true // an Ack whose outcome Work does not return
+			return nil
+		}, zkqueue.WithMaxAttempts(1+a.rnd.IntN(3)), zkqueue.WithBackOff(a.upTo(time.Second), 2*time.Second), zkqueue.WithGrace(a.upTo(time.Second)))
+	}, errUnknown)
+}
+
+// dead are the dead letters. Each may be one, and is one once.
+func (x *elements) dead(a *actor, q *zkqueue.Queue[int64], ctx context.Context, f func(id string, v int64) error) error {
+	seen := map[int64]bool{}
+	for d, err := range q.Dead().All(ctx) {
+		if err != nil {
+			return err
+		}
+		var v int64
+		_, err = fmt.Sscan(string(d.Data), &v)
+		a.w.must(err == nil && !seen[v], "%q is a dead letter, %v", d.Data, seen)
+		seen[v] = true
+		if err := f(d.ID, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// redrives puts a dead letter into the queue again.
+func (x *elements) redrives(a *actor, q *zkqueue.Queue[int64]) {
+	a.ask("Redrive", func(ctx context.Context) error {
+		return x.dead(a, q, ctx, func(id string, v int64) error {
+			if err := q.Dead().Redrive(ctx, id); err != nil && !errors.Is(err, zksync.ErrNotFound) {
+				return err
+			}
+			return nil
+		})
+	}, errUnknown, errOwn)
 }
 
 // release makes room for those who put, and puts for those who take.
@@ -188,10 +267,21 @@ func (x *elements) use(w *world) {
 	a := &actor{w: w, part: &part{}, name: "last", h: w.houses[0], rnd: w.stream(5000)}
 	w.pause(5) // the last ones are due
 	x.drain(a)
+	dead := map[int64]bool{}
+	a.askFor(time.Minute, "the dead letters", func(ctx context.Context) error {
+		return x.dead(a, x.object(a), ctx, func(_ string, v int64) error {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			e := x.all[v]
+			w.must(e != nil && !e.never && !e.gone, "%d is a dead letter, and in another state, too: %+v", v, e)
+			dead[v] = true
+			return nil
+		})
+	})
 	x.mu.Lock()
 	missing := 0
 	for v, e := range x.all {
-		if e.put && !e.gone && !e.uncertain {
+		if e.put && !e.gone && !e.uncertain && !dead[v] {
 			w.tell("element %d is missing", v)
 			missing++
 		}
