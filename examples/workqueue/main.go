@@ -1,12 +1,12 @@
-// Work queue: one process puts ten jobs into a queue, three workers receive them. One worker is killed while it works on a
-// job. The job comes again, to another worker, as its second attempt.
+// Work queue: one process puts ten jobs into a queue, and one that cannot be done. Three workers work on them. One of them is killed
+// while it works on a job: the job comes again, to another worker, as its second attempt. The job that fails comes again later,
+// and is a dead letter in the end.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/go-menagerie/menagerie/examples/internal/cluster"
@@ -19,8 +19,8 @@ const jobs = 10
 
 // job is what a worker is told. It travels as JSON.
 type job struct {
-	Number int
-	Slow   bool
+	Number         int
+	Slow, Hopeless bool
 }
 
 func main() { cluster.Main(conduct, work) }
@@ -32,10 +32,12 @@ func conduct(ctx context.Context, c *cluster.Cluster) error {
 	}
 	defer s.Close()
 	queue := zkqueue.New[job](s, "/jobs")
+	all := []job{{Number: jobs, Hopeless: true}}
 	for n := range jobs {
-		if err := queue.Put(ctx, job{Number: n, Slow: n == 3}); err != nil {
-			return err
-		}
+		all = append(all, job{Number: n, Slow: n == 3})
+	}
+	if err := queue.PutAll(ctx, all); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -57,45 +59,47 @@ func conduct(ctx context.Context, c *cluster.Cluster) error {
 			break
 		}
 	}
-	done := zkatomic.NewInt64(s, "/done")
-	for {
-		n, err := done.Load(ctx)
+	done, left, dead := 0, 0, 0
+	for done+dead < jobs+1 || left > 0 { // an element is there until its worker has acknowledged it
+		n, err := zkatomic.NewInt64(s, "/done").Load(ctx)
 		if err != nil {
 			return err
 		}
-		if n == jobs {
-			break
+		done = int(n)
+		if left, err = queue.Len(ctx); err != nil {
+			return err
+		}
+		if dead, err = queue.Dead().Len(ctx); err != nil {
+			return err
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	left, err := queue.Len(ctx)
-	c.Say("%d jobs are done, %d are left in the queue", jobs, left)
-	return err
-}
-
-// work is what each worker does, for ever.
-func work(ctx context.Context, s *zksync.Session, name string) error {
-	queue := zkqueue.New[job](s, "/jobs")
-	for {
-		d, err := queue.Receive(ctx)
+	for d, err := range queue.Dead().All(ctx) {
 		if err != nil {
 			return err
 		}
+		c.Say("dead letter after %d attempts: %s", d.Attempts, d.Err)
+	}
+	c.Say("%d jobs are done, %d are left in the queue", done, left)
+	return nil
+}
+
+// work is what each worker does, until ctx ends.
+func work(ctx context.Context, s *zksync.Session, name string) error {
+	do := func(ctx context.Context, d *zkqueue.Delivery[job]) error {
 		fmt.Printf("job %d, attempt %d\n", d.Value.Number, d.Attempt)
-		if d.Value.Slow && d.Attempt == 1 {
+		switch {
+		case d.Value.Hopeless:
+			return errors.New("this job cannot be done")
+		case d.Value.Slow && d.Attempt == 1:
 			if err := zkatomic.NewValue[string](s, "/slow").Store(ctx, name); err != nil {
 				return err
 			}
 			select {} // until it is killed
 		}
 		time.Sleep(50 * time.Millisecond)
-		// Ack takes the job out of the queue, unless this worker was too slow and another one has it by now.
-		if err := d.Ack(ctx); err != nil {
-			fmt.Fprintln(os.Stderr, "job", d.Value.Number, "was taken over:", strings.TrimSpace(err.Error()))
-			continue
-		}
-		if _, err := zkatomic.NewInt64(s, "/done").Add(ctx, 1); err != nil {
-			return err
-		}
+		_, err := zkatomic.NewInt64(s, "/done").Add(ctx, 1)
+		return err
 	}
+	return zkqueue.New[job](s, "/jobs").Work(ctx, 1, do, zkqueue.WithMaxAttempts(3), zkqueue.WithBackOff(100*time.Millisecond, time.Second))
 }
