@@ -90,7 +90,7 @@ func (r *reception[T]) claim(c *elements.Call) (err error) {
 	longer, claiming := r.ctx, c
 	if r.grace > 0 {
 		var cancel context.CancelFunc
-		longer, cancel = node.Extend(r.ctx, r.grace)
+		longer, cancel = node.Extend(c, r.grace) // which Close ends, too
 		defer cancel()
 		claiming = c.In(longer)
 	}
