@@ -1,4 +1,4 @@
-package shard_test
+package zkshard_test
 
 import (
 	"context"
@@ -82,6 +82,7 @@ func (w *storm) meets(b blow, nth int) (struck func() bool) {
 
 // The whole rollout, with every fault at every request for the records: it ends, and no name has two holders.
 func TestAcceptance217EveryFaultAtEveryRequestOfARollout(t *testing.T) {
+	inProcess(t)
 	for _, b := range blows {
 		t.Run(b.name, func(t *testing.T) {
 			last := 0

@@ -1,4 +1,4 @@
-package shard_test
+package zkshard_test
 
 import (
 	"bytes"
@@ -106,6 +106,10 @@ func TestAcceptance220RealProcessesMoveFromOneEnsembleToTwo(t *testing.T) {
 		processMain(t)
 		return
 	}
+	if os.Getenv(ensemble.ServersEnv) == "" {
+		t.Skip("starts two real ensembles, so it runs with make test-ensemble")
+	}
+	t.Parallel()
 	a, b := ensemble.ForTest(t, 1), ensemble.ForTest(t, 1)
 	dir := t.TempDir()
 	start := func(to, from string) *worker {

@@ -1,4 +1,4 @@
-package shard_test
+package zkshard_test
 
 import (
 	"context"

@@ -1,8 +1,9 @@
-package shard_test
+package zkshard_test
 
 import (
 	"context"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-menagerie/menagerie/internal/testing/ensemble"
 	_ "github.com/go-menagerie/menagerie/internal/testing/proving" // exact pauses
 	"github.com/go-menagerie/menagerie/zkshard"
 	"github.com/go-menagerie/menagerie/zksync"
@@ -22,8 +24,16 @@ type world struct {
 	srvs map[string]*zktest.Server
 }
 
+func inProcess(t *testing.T) {
+	t.Helper()
+	if os.Getenv(ensemble.ServersEnv) != "" {
+		t.Skip("injects faults inside the server, so it ran with the in-process tests")
+	}
+}
+
 func play(t *testing.T, n int, f func(t *testing.T, w *world)) {
 	t.Helper()
+	inProcess(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t, make(map[string]*zktest.Server)}
 		for i := range n {
