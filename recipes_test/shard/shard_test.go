@@ -280,15 +280,15 @@ func TestAcceptance218AnOldProcessThatWasCutOffIsRefused(t *testing.T) {
 // While old processes run somewhere, they are not refused anywhere: not on an ensemble where there is none at the moment.
 func TestAcceptance218AnOldProcessThatWasCutOffFromOneEnsembleComesBack(t *testing.T) {
 	play(t, 3, func(t *testing.T, w *world) {
-		old := w.connect("a b", "")
-		w.srvs["a"].Expire(sessionOf(old, "a").ID())
-		heal := w.srvs["a"].Refuse()
+		p := &process{w: &storm{world: w}, cut: make(map[string]int)}
+		old := w.connect("a b", "", zksync.WithDialer(p.dial))
+		p.s = old
+		heal := p.cutOff("a")
 		time.Sleep(time.Minute)
-		moved := make(chan *zkshard.Shards)
-		go func() { moved <- w.connect("b c", "a b") }()
-		time.Sleep(time.Second)
+		moving := w.connect("b c", "a b")
+		time.Sleep(time.Minute)
+		require.NoError(t, moving.Close()) // it looks once more
 		heal()
-		<-moved
 		time.Sleep(time.Minute)
 		for _, p := range paths(20) {
 			l, err := old.NewMutex(p).LockContext(t.Context())
