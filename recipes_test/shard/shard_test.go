@@ -285,7 +285,7 @@ func TestAcceptance218AnOldProcessThatWasCutOffFromOneEnsembleComesBack(t *testi
 		p.s = old
 		heal := p.cutOff("a")
 		time.Sleep(time.Minute)
-		moving := w.connect("b c", "a b")
+		moving := w.connect("a c", "a b")
 		time.Sleep(time.Minute)
 		require.NoError(t, moving.Close()) // it looks once more
 		heal()
