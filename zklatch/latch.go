@@ -20,8 +20,7 @@ import (
 )
 
 // Latch opens when a number of events has been counted, in any processes, and stays open:
-// java.util.concurrent's CountDownLatch for many machines. It cannot be closed again, also not by removing
-// its nodes: use a new path.
+// java.util.concurrent's CountDownLatch for many machines. It cannot be closed again, but destroyed.
 type Latch struct {
 	total     int
 	ephemeral bool
@@ -100,7 +99,10 @@ func (l *Latch) made() *Latch {
 func (l *Latch) run(ctx context.Context, op string, f func(context.Context, *zkconn.Epoch) error) error {
 	return l.made().at.Run(ctx, op, func(ctx context.Context, e *zkconn.Epoch) error {
 		if l.isKnown() {
-			return nil
+			if v, _, err := l.terms.Peek(ctx, e); err != nil || v.T.Open {
+				return err
+			}
+			l.forget()
 		}
 		return f(ctx, e)
 	})

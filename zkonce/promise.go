@@ -25,7 +25,7 @@ type Promise[T any] struct {
 	terms record.Terms[fate]
 
 	mu      sync.Mutex
-	known   *fate                // it never changes; nil if it is not known yet
+	known   *fate                // it never changes, unless the promise is destroyed; nil if it is not known yet
 	awaited *session.Await[fate] // the wait that Done shares with other objects of this path; nil before the first Done
 }
 
@@ -96,10 +96,10 @@ func (p *Promise[T]) Fail(ctx context.Context, msg string) (bool, error) {
 const maxMessage = 64 << 10
 
 // decide decides the promise, unless it is decided.
-func (p *Promise[T]) decide(ctx context.Context, op string, f fate) (first bool, err error) {
+func (p *Promise[T]) decide(ctx context.Context, op string, f fate) (first bool, failed error) {
 	f.Done, f.By = true, node.NewUUID()
 	doubt := false
-	err = p.run(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	now, err := p.run(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		for seen, pace := int64(0), (node.Pace{Free: 2}); ; {
 			_, err := p.at.Apply(ctx, e, p.writers(),
 				&zk.DeleteRequest{Path: p.pending(), Version: -1},
@@ -126,7 +126,7 @@ func (p *Promise[T]) decide(ctx context.Context, op string, f fate) (first bool,
 	})
 	if err == nil {
 		// Another call of this object may have learned what a request of this one has decided.
-		return p.fate().By == f.By, nil
+		return now.By == f.By, nil
 	}
 	return false, p.at.Named(op, errs.InDoubt(err, doubt))
 }
@@ -151,7 +151,7 @@ func (p *Promise[T]) look(ctx context.Context, e *zkconn.Epoch, seen *int64) (*f
 // Wait returns the value, as soon as there is one. If the promise has failed, the error is a *[Failure]; if
 // its nodes were removed externally, zksync.ErrBroken.
 func (p *Promise[T]) Wait(ctx context.Context) (v T, err error) {
-	err = p.made().run(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	f, err := p.made().run(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
 		for seen, pace := int64(0), (node.Pace{Free: 2}); ; {
 			if err := record.UntilGone(ctx, e, p.pending(), 0, nil); err != nil {
 				return err
@@ -164,7 +164,6 @@ func (p *Promise[T]) Wait(ctx context.Context) (v T, err error) {
 			}
 		}
 	})
-	f := p.fate()
 	switch {
 	case err != nil:
 	case f.Failed != nil:
@@ -225,14 +224,24 @@ var decided, never = make(chan struct{}), make(chan struct{})
 
 func init() { close(decided) }
 
-// run runs f as Access.Run does, but not if the fate is known.
-func (p *Promise[T]) run(ctx context.Context, f func(context.Context, *zkconn.Epoch) error) error {
-	return p.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
-		if p.fate() != nil {
-			return nil
+// run runs f as Access.Run does, but not if the fate is known, and the promise still has it. It returns the fate.
+func (p *Promise[T]) run(ctx context.Context, f func(context.Context, *zkconn.Epoch) error) (now *fate, err error) {
+	err = p.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
+		for now = nil; now == nil; now = p.fate() { // a Destroy may have it forgotten at any time
+			if known := p.fate(); known != nil {
+				v, _, err := p.terms.Peek(ctx, e)
+				if now = known; err != nil || v.T.Done && v.T.By == known.By {
+					return err
+				}
+				p.forget()
+			}
+			if err := f(ctx, e); err != nil {
+				return err
+			}
 		}
-		return f(ctx, e)
+		return nil
 	})
+	return now, err
 }
 
 // fate is what this object knows; nil if that is nothing.

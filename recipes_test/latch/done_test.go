@@ -113,10 +113,10 @@ func TestUndecidedLatchesKeepNoGoroutine(t *testing.T) {
 		heal()
 		for i, d := range done {
 			v.Awaits(d, "Done")
-			v.Costs(0, func() { require.NoError(t, ls[i].Wait(t.Context())) })
+			v.Costs(1, func() { require.NoError(t, ls[i].Wait(t.Context())) })
 		}
 		require.True(t, proving.IsClosed(again.Done()))
-		v.Costs(0, func() { require.NoError(t, again.Wait(t.Context())) })
+		v.Costs(1, func() { require.NoError(t, again.Wait(t.Context())) })
 		v.Quiet()
 		require.Zero(t, v.Server.Watches())
 	})

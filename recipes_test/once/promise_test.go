@@ -189,7 +189,7 @@ func TestTheRequestsOfAPromise(t *testing.T) {
 			require.True(t, first && err == nil)
 			v.Passes(waiting.Attempt)
 		}, "and one for who waits")
-		v.Costs(0, func() { _, _ = a.Wait(ctx); _, _ = b.Wait(ctx); _, _ = a.Complete(ctx, shard{}) }, "they know")
+		v.Costs(3, func() { _, _ = a.Wait(ctx); _, _ = b.Wait(ctx); _, _ = a.Complete(ctx, shard{}) }, "each asks whether it was destroyed since")
 		v.Costs(2, func() { _, err = c.Wait(ctx); require.NoError(t, err) })
 		v.Costs(3, func() { _, err = promise().Complete(ctx, shard{}); require.NoError(t, err) }, "refused; a sync and a read tell who was first")
 	})
