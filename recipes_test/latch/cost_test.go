@@ -29,7 +29,7 @@ func TestALatchTakesOneRequestForAnEventAndTwoForAWait(t *testing.T) {
 		v.Costs(2, count(a), "it has to find out that the latch is open")
 		v.Costs(1, count(a), "it knows, and asks whether it was destroyed since")
 		v.Costs(1, wait(a))
-		v.Costs(0, wait(b), "it has opened it")
+		v.Costs(1, wait(b), "it has opened it, and asks whether it was destroyed since")
 		v.Costs(3, wait(latch()), "the first use of an object")
 		v.Costs(0, wait(c), "it was told")
 	})
