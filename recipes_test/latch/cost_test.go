@@ -31,7 +31,7 @@ func TestALatchTakesOneRequestForAnEventAndTwoForAWait(t *testing.T) {
 		v.Costs(1, wait(a))
 		v.Costs(1, wait(b), "it has opened it, and asks whether it was destroyed since")
 		v.Costs(3, wait(latch()), "the first use of an object")
-		v.Costs(0, wait(c), "it was told")
+		v.Costs(1, wait(c), "it has heard, and asks")
 	})
 }
 
