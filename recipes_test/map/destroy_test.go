@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,10 +28,10 @@ func TestALargeMapIsClosedBeforeItIsRemoved(t *testing.T) {
 			dir := fmt.Sprintf("%s/zkmap/keys/b-%03d", mapPath, i%200)
 			v.Put(fmt.Sprintf("%s/%s%d", dir, long, i), "1")
 		}
-		steps := 0
+		var steps atomic.Int32
 		remove := v.Server.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
 			if q.Session == dying.ID() && q.Op == zktest.Multi {
-				if steps++; steps == 3 { // the mark and the transaction that closes the map come first
+				if steps.Add(1) == 3 { // the mark and the transaction that closes the map come first
 					return zktest.Verdict{Fate: zktest.LoseRequest}
 				}
 			}
@@ -38,7 +39,7 @@ func TestALargeMapIsClosedBeforeItIsRemoved(t *testing.T) {
 		})
 		short, cancel := context.WithCancel(ctx)
 		stopped := proving.Waits(short, old.Destroy)
-		v.Eventually(func() bool { return steps >= 3 }, "it is on its way")
+		v.Eventually(func() bool { return steps.Load() >= 3 }, "it is on its way")
 		cancel()
 		<-stopped.Done
 		require.Error(t, stopped.Err)
