@@ -69,22 +69,22 @@ func (p *Place) next() bool {
 func (p *Place) do(ops ...any) ([]zk.MultiResponse, error) { return p.doSince(writers.Always, ops) }
 
 // doSince is do for a change that depends on what was read since a moment.
-func (p *Place) doSince(since writers.Moment, ops []any) ([]zk.MultiResponse, error) {
-	res, err := p.apply(since, p.pass.With(ops))
-	return p.pass.Outcome(len(ops), res, err)
+func (p *Place) doSince(since writers.Moment, ops []any) (res []zk.MultiResponse, err error) {
+	res, p.at, err = p.t.at.ApplySince(p.ctx, p.e, since, p.t.writers(), p.pass.With(ops)...)
+	return p.pass.Outcome(len(ops), res, p.checked(err))
 }
 
-func (p *Place) apply(since writers.Moment, ops []any) (res []zk.MultiResponse, err error) {
-	res, p.at, err = p.t.at.ApplySince(p.ctx, p.e, since, p.t.writers(), ops...)
+// checked is the error of a change, after a look whether there is a table if the change has found none, or another one.
+func (p *Place) checked(err error) error {
 	switch err {
 	case writers.ErrNoDir:
-		return nil, p.t.broken()
+		return p.t.broken()
 	case writers.ErrAnew:
 		if err = p.join(); err == nil {
 			err = p.t.again()
 		}
 	}
-	return res, err
+	return err
 }
 
 // join ensures that there is a writer: so there is a table.
@@ -102,9 +102,10 @@ func (p *Place) Store(data []byte) error {
 	defer p.pass.Leave()
 	for p.next() {
 		// The check shows whether the bucket is missing, or only the entry.
-		_, err := p.do(
+		_, err := p.doSince(writers.Always, []any{
 			&zk.CheckVersionRequest{Path: p.bucket, Version: -1},
-			&zk.SetDataRequest{Path: p.entry(), Data: data, Version: -1})
+			&zk.SetDataRequest{Path: p.entry(), Data: data, Version: -1},
+		})
 		if missing(err) { // the bucket or the entry: of a missing gate Outcome says ErrRefused
 			var made bool
 			if made, err = p.create(data, record.RefusedAt(err, atBucket, zk.ErrNoNode)); err == nil && !made { // another has made it meanwhile
@@ -158,7 +159,8 @@ func (p *Place) create(data []byte, first bool) (made bool, err error) {
 		case gateKnown:
 			_, err = p.do(bucket, entry)
 		default: // the gate is made here, so there is none to check
-			_, err = p.apply(writers.Always, []any{bucket, entry, &zk.CreateRequest{Path: t.gate(p.bucket).Node, Acl: acl}})
+			_, _, err = t.at.ApplySince(p.ctx, p.e, writers.Always, t.writers(), bucket, entry, &zk.CreateRequest{Path: t.gate(p.bucket).Node, Acl: acl})
+			err = p.checked(err)
 		}
 		switch {
 		case err == nil:

@@ -173,11 +173,20 @@ func (t *Table) RunAt(ctx context.Context, op string, need Need, key Key, f func
 	if err := key.err(); err != nil && t.at.Misuse() == nil {
 		return t.at.Named(op, err)
 	}
-	return t.run(ctx, op, need, func(ctx context.Context, e *zkconn.Epoch, there bool) error {
-		if !there {
-			return nil
+	// This is Table.run, written out: a closure would be one more on the way of each call.
+	return t.at.Run(ctx, op, func(ctx context.Context, e *zkconn.Epoch) error {
+		for pace := (node.Pace{Free: 2}); ; {
+			there, err := t.find(ctx, e, need)
+			if err == nil && there {
+				err = f(&Place{t: t, ctx: ctx, e: e, bucket: t.bucket(key.Text), name: nameOf(key.Text)})
+			}
+			if err != errAgain {
+				return err
+			}
+			if err := pace.Rest(ctx, e); err != nil {
+				return err
+			}
 		}
-		return f(&Place{t: t, ctx: ctx, e: e, bucket: t.bucket(key.Text), name: nameOf(key.Text)})
 	})
 }
 
