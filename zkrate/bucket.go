@@ -107,6 +107,22 @@ func (b *bucket) wait(n int) *list.Element {
 	return e
 }
 
+// join waits until there is a share, or none is to come; at most for so long.
+func (b *bucket) join(most time.Duration) {
+	b.mu.Lock()
+	w := &waiter{done: make(chan struct{})}
+	e := b.waiting.PushFront(w)
+	b.grant()
+	b.mu.Unlock()
+	t := time.NewTimer(most)
+	defer t.Stop()
+	select {
+	case <-w.done:
+	case <-t.C:
+	}
+	b.leave(e)
+}
+
 // leave ends the wait of a call, and reports whether it had its tokens already.
 func (b *bucket) leave(e *list.Element) (granted bool) {
 	b.mu.Lock()
@@ -129,7 +145,7 @@ func (b *bucket) grant() {
 	}
 	for e := b.waiting.Front(); e != nil; e = b.waiting.Front() {
 		w, now := e.Value.(*waiter), time.Now()
-		if !b.live(now) {
+		if b.epoch == nil || w.n > 0 && !b.live(now) {
 			b.lack(w.n, now)
 			return // the next share begins here again
 		}
@@ -170,13 +186,12 @@ func (b *bucket) fail(err error) {
 	}
 }
 
-// begin makes the bucket that of a session, with nothing in it, or without a limit. hungry must not block.
-func (b *bucket) begin(e *zkconn.Epoch, inf bool, hungry func()) {
+// begin makes the bucket that of a session, without a limit or with a first share: see become. hungry must not block.
+func (b *bucket) begin(e *zkconn.Epoch, inf bool, hungry func(), rate float64, size, got int64) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.epoch, b.inf, b.hungry = e, inf, hungry
-	b.rate, b.size, b.level, b.at = 0, 0, 0, time.Now()
-	b.grant()
+	b.mu.Unlock()
+	b.become(rate, size, got)
 }
 
 // end takes everything out of the bucket: the share does not count any more.

@@ -2,7 +2,6 @@ package zkrate
 
 import (
 	"context"
-	"errors"
 	"math"
 	"strings"
 	"sync"
@@ -28,7 +27,6 @@ type Limiter struct {
 	mu      sync.Mutex
 	running bool
 	trail   context.Context // of the present run: why its requests failed
-	joined  chan struct{}   // closed when the present run has a share, or has ended
 	seen    bool            // the record was there already: see first
 	failed  error           // why the last run has ended; nil while there is one
 	again   time.Time       // when the next run may begin
@@ -54,7 +52,7 @@ func New(s *zksync.Session, path string, limit rate.Limit, burst int, opts ...zk
 	if math.IsInf(float64(limit), 1) {
 		limit = rate.Inf
 	}
-	l := &Limiter{at: at, limit: limit, burst: burst, joined: make(chan struct{})}
+	l := &Limiter{at: at, limit: limit, burst: burst}
 	base := strings.TrimSuffix(at.Full(path), "/") + "/" + layout.Rate
 	l.terms = record.Terms[terms]{
 		Base: base, ACL: at.ACL(), Type: layout.Rate, Keys: []string{"limit", "burst", "first"},
@@ -113,17 +111,12 @@ func (l *Limiter) AllowN(n int) bool {
 	if ok, live := l.bucket.take(n); live {
 		return ok
 	}
-	joined, err := l.run()
+	err := l.run()
 	e := l.at.Client().Current()
 	if err != nil || e == nil || !e.Linked() {
 		return false
 	}
-	t := time.NewTimer(e.Timeout() / 3)
-	defer t.Stop()
-	select {
-	case <-joined:
-	case <-t.C:
-	}
+	l.bucket.join(e.Timeout() / 3)
 	ok, _ := l.bucket.take(n)
 	return ok
 }
@@ -155,7 +148,7 @@ func (l *Limiter) wait(ctx context.Context, n int) error {
 	}
 	turn := l.bucket.wait(n)
 	w := turn.Value.(*waiter)
-	if _, err := l.run(); err != nil && !l.bucket.leave(turn) {
+	if err := l.run(); err != nil && !l.bucket.leave(turn) {
 		return err
 	}
 	select {
@@ -172,18 +165,18 @@ func (l *Limiter) wait(ctx context.Context, n int) error {
 	return errs.After(errs.OfContext(ctx), l.lastFailure())
 }
 
-// run begins a run unless there is one. joined is closed when it has a share in the present session, or has ended.
-func (l *Limiter) run() (joined <-chan struct{}, err error) {
+// run begins a run unless there is one. After a failure there is a pause.
+func (l *Limiter) run() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.running:
-		return l.joined, nil
-	case l.failed != nil && (errors.Is(l.failed, errs.ErrMisuse) || time.Now().Before(l.again)):
-		return nil, l.failed
+		return nil
+	case l.failed != nil && time.Now().Before(l.again):
+		return l.failed
 	case !l.at.Spawn(l.keep):
-		return nil, errs.ErrClosed
+		return errs.ErrClosed
 	}
 	l.running, l.failed = true, nil
-	return l.joined, nil
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/time/rate"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -53,6 +54,8 @@ func newMember(l *Limiter, e *zkconn.Epoch, first int64) *member {
 
 // errAgain means that nodes were removed externally: the process has no share any more.
 var errAgain = errors.New("zkrate: nodes were removed externally")
+
+var errRemoved = errs.Broken("the rate limiter", `some of its nodes were removed externally; "menagerie reset" removes the others, and its next user creates it again`)
 
 // tell notes news. It does not block. It does not take mu: the bucket calls it under its own.
 func (m *member) tell(what *bool) {
@@ -168,7 +171,8 @@ func (m *member) enter(ctx context.Context) error {
 			&zk.SetDataRequest{Path: m.shares(), Data: t.encode(), Version: m.version})
 		switch {
 		case err == nil, record.RefusedAt(err, 0, zk.ErrNodeExists): // an earlier copy of the request was applied
-			m.wrote(t, next, got)
+			m.bucket.begin(m.e, false, func() { m.tell(&m.news.demanded) }, m.rateOf(next.Rate), next.Burst, got)
+			m.wrote(t)
 			m.joined, m.stale.processes = true, true
 			return m.look(ctx)
 		case !record.RefusedAt(err, 1, zk.ErrBadVersion):
@@ -181,12 +185,12 @@ func (m *member) enter(ctx context.Context) error {
 	}
 }
 
-// wrote notes that the record is t, and fills the bucket with what that has given to the process.
-func (m *member) wrote(t *table, next share, got int64) {
+// wrote notes that the record is t. What that has given to the process is in the bucket already: so Finish never finds a record whose
+// tokens are still to come.
+func (m *member) wrote(t *table) {
 	m.mu.Lock()
 	m.table, m.version = t, zkconn.NextVersion(m.version)
 	m.mu.Unlock()
-	m.bucket.become(m.rateOf(next.Rate), next.Burst, got)
 	m.stale.record = true // its watch has reported this change, and is to be set again
 }
 
@@ -351,7 +355,8 @@ func (m *member) write(ctx context.Context, next share) (done bool, err error) {
 		&zk.SetDataRequest{Path: m.shares(), Data: t.encode(), Version: m.version})
 	switch {
 	case err == nil:
-		m.wrote(t, next, got)
+		m.bucket.become(m.rateOf(next.Rate), next.Burst, got)
+		m.wrote(t)
 	case record.RefusedAt(err, 1, zk.ErrBadVersion):
 		// Perhaps an earlier copy of the request was applied. No copy can be applied any more: the version has passed.
 		m.stale.record = true

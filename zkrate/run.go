@@ -33,38 +33,13 @@ func (l *Limiter) keep() {
 	}
 	l.mu.Lock()
 	l.running, l.failed, l.again = false, err, time.Now().Add(failPause)
-	l.settle()
-	l.joined = make(chan struct{})
 	l.mu.Unlock()
 	if err == nil && l.bucket.unused(time.Now()) == 0 { // a call came while it left
-		_, err = l.run()
+		err = l.run()
 	}
 	if err != nil {
 		l.bucket.fail(err)
 	}
-}
-
-// settle wakes the calls that wait until the limiter has joined. mu is held.
-func (l *Limiter) settle() {
-	select {
-	case <-l.joined:
-	default:
-		close(l.joined)
-	}
-}
-
-func (l *Limiter) settled() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.settle()
-}
-
-// unsettled has calls wait again until the limiter has joined.
-func (l *Limiter) unsettled() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.settle()
-	l.joined = make(chan struct{})
 }
 
 // lastFailure is why the present run has got no further; nil if it knows none.
@@ -75,7 +50,8 @@ func (l *Limiter) lastFailure() error {
 	return l.at.LastFailure(trail)
 }
 
-// in is a run in one session. If nodes of the record were removed externally, it begins again.
+// in is a run in one session. If nodes of the record were removed externally, it begins again; with a base node that lacks the others
+// it cannot.
 func (l *Limiter) in(ctx context.Context, e *zkconn.Epoch) error {
 	// The share is a lease: from here on the session ends unless the leader of the servers is known to count it as alive.
 	independent, err := e.Depend(ctx)
@@ -84,12 +60,16 @@ func (l *Limiter) in(ctx context.Context, e *zkconn.Epoch) error {
 	}
 	defer independent()
 	defer e.OnOver(func(error) { l.bucket.end(e) }).Stop()
-	for pace := (node.Pace{Free: 1}); ; {
-		err := l.once(ctx, e)
-		l.bucket.end(e)
-		l.unsettled()
-		if !errors.Is(err, errAgain) {
+	for pace, vain := (node.Pace{Free: 1}), 0; ; {
+		joined, err := l.once(ctx, e)
+		if vain++; joined {
+			pace, vain = node.Pace{Free: 1}, 0
+		}
+		switch {
+		case !errors.Is(err, errAgain):
 			return err
+		case vain == 3:
+			return errRemoved
 		}
 		l.terms.Forget()
 		if err := pace.Rest(ctx, e); err != nil {
@@ -99,31 +79,33 @@ func (l *Limiter) in(ctx context.Context, e *zkconn.Epoch) error {
 }
 
 // once is a run in one session, as long as nothing is removed externally.
-func (l *Limiter) once(ctx context.Context, e *zkconn.Epoch) error {
+func (l *Limiter) once(ctx context.Context, e *zkconn.Epoch) (joined bool, err error) {
+	defer l.bucket.end(e)
 	known, err := l.terms.ReadOrMake(ctx, e)
 	if err != nil {
-		return err
+		return false, err
 	}
 	l.mu.Lock()
 	l.seen = true
 	l.mu.Unlock()
 	if l.limit == rate.Inf {
-		l.bucket.begin(e, true, nil)
-		l.settled()
-		return l.unlimited(ctx, e)
+		l.bucket.begin(e, true, nil, 0, 0, 0)
+		return true, l.unlimited(ctx, e)
 	}
 	m := newMember(l, e, known.T.First)
 	if !l.at.Remember(m) {
-		return errs.ErrClosed
+		return false, errs.ErrClosed
 	}
 	defer l.at.Forget(m)
 	defer m.blind()
-	l.bucket.begin(e, false, func() { m.tell(&m.news.demanded) })
-	if err := m.enter(ctx); err != nil {
-		return err
+	if err = m.enter(ctx); err == nil {
+		err = m.live(ctx)
 	}
-	l.settled()
-	return m.live(ctx)
+	if err != nil { // what failed must not keep a share as long as the session lives
+		l.bucket.end(e)
+		e.Reap(zkconn.Orphan{Dir: l.processes(), Node: l.process(m.id)})
+	}
+	return m.joined, err
 }
 
 // unlimited is a run without a limit, which needs only the session.
