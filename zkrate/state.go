@@ -2,7 +2,9 @@ package zkrate
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/time/rate"
@@ -48,4 +50,12 @@ func (l *Limiter) State(ctx context.Context) (State, error) {
 		}
 		return st
 	})
+}
+
+// limitText is a limit as people read it.
+func limitText(l rate.Limit, burst int) string {
+	if l == rate.Inf {
+		return "none (rate.Inf)"
+	}
+	return fmt.Sprintf("%s events a second with a burst of %d", strconv.FormatFloat(float64(l), 'g', -1, 64), burst)
 }

@@ -178,7 +178,7 @@ func TestAcceptance208TokensThatAreGivenBackAreGivenBackOnce(t *testing.T) {
 						s := v.Session(zksync.WithTimeout(10 * time.Second))
 						l := zkrate.New(s, path, 0, 100)
 						for range r.IntN(8) {
-							n, d := 1+r.IntN(8), time.Duration(r.IntN(5000))*time.Millisecond
+							n, d := 1+r.IntN(20), time.Duration(r.IntN(5000))*time.Millisecond
 							ctx, cancel := context.WithTimeout(context.Background(), d)
 							if n%2 == 0 && l.AllowN(n) || n%2 != 0 && l.WaitN(ctx, n) == nil {
 								total.Add(int64(n))
