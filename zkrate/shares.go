@@ -177,8 +177,8 @@ type demand struct {
 	served bool  // it has had its turn: see [table.next]
 }
 
-// An idle process keeps up to a twentieth of the whole, divided by the number of processes, for its next calls, if that makes a
-// token. A process that has enough keeps a quarter more than it uses.
+// An idle process keeps a twentieth of the whole, divided by the number of processes, and a token at least, for its next calls: if each
+// of them had to join again, it would cost a dozen requests. That is so if the burst has two tokens for each process. A process that has enough keeps a quarter more than it uses.
 const (
 	reserve  = 20
 	headroom = 4
@@ -193,11 +193,10 @@ func (t *table) fair(id string, d demand) (rate, size int64) {
 	case !wanted:
 		return me.Rate, me.Burst
 	case d.idle:
-		rate, size = min(me.Rate, wholeRate/reserve/n), min(me.Burst, t.burst/reserve/n)
-		if size < token {
+		if t.burst < 2*n*token {
 			return 0, 0
 		}
-		return rate, size
+		return min(me.Rate, wholeRate/reserve/n), min(me.Burst, max(token, t.burst/reserve/n))
 	default:
 		mine.most = min(me.Rate, d.rate+d.rate/headroom)
 		mineSize = claim{floor: min(me.Burst, token), most: me.Burst}

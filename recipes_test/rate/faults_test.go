@@ -196,3 +196,27 @@ func TestAcceptance208TokensThatAreGivenBackAreGivenBackOnce(t *testing.T) {
 		})
 	}
 }
+
+// A process ends while a change of its share is under way, whose answer is lost or late: its tokens do not come back twice.
+func TestCloseInTheMiddleOfAChangeKeepsTheLimit(t *testing.T) {
+	for _, rule := range []func(*zktest.Rule) *zktest.Rule{(*zktest.Rule).LoseReply, func(r *zktest.Rule) *zktest.Rule { return r.Delay(5 * time.Second) }} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			m, s := newMeter(), v.Session()
+			a, b := zkrate.New(s, path, 10, 20), zkrate.New(v.Session(), path, 10, 20)
+			ctx, cancel := context.WithCancel(t.Context())
+			go m.busy(ctx, a)
+			time.Sleep(10 * time.Second)
+			v.Server.Intercept(rule(zktest.On(zktest.Multi, path+"/zkrate/shares").Of(s.ID())))
+			go m.busy(ctx, b)
+			time.Sleep(50 * time.Millisecond)
+			require.NoError(t, s.Close())
+			time.Sleep(40 * time.Second)
+			cancel()
+			require.GreaterOrEqual(t, m.within(40*time.Second, 50*time.Second), 95)
+			for l := zkrate.New(v.Session(), path, 10, 20); l.Allow(); {
+				m.event()
+			}
+			m.check(t, 10, 20)
+		})
+	}
+}

@@ -201,6 +201,28 @@ func TestAcceptance212Requests(t *testing.T) {
 	})
 }
 
+// One that calls rarely beside a busy one need not join again for each call.
+func TestAProcessThatCallsRarelyIsServedAtOnce(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		m, ls := newMeter(), limiters(v, 2, 100, 10)
+		ctx, cancel := context.WithCancel(t.Context())
+		go m.busy(ctx, ls[0])
+		time.Sleep(10 * time.Second)
+		require.NoError(t, ls[1].Wait(t.Context()))
+		m.event()
+		time.Sleep(30 * time.Second)
+		for range 20 {
+			v.CostsAtMost(6, func() {
+				require.True(t, ls[1].Allow())
+				m.event()
+				time.Sleep(6 * time.Second)
+			}, "a call")
+		}
+		cancel()
+		m.check(t, 100, 10)
+	})
+}
+
 func TestLimitsAreThoseOfXTime(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		s, n := v.Session(), 0
