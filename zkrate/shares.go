@@ -178,7 +178,8 @@ type demand struct {
 }
 
 // An idle process keeps a twentieth of the whole, divided by the number of processes, and a token at least, for its next calls: if each
-// of them had to join again, it would cost a dozen requests. That is so if the burst has two tokens for each process. A process that has enough keeps a quarter more than it uses.
+// of them had to join again, it would cost a dozen requests. That is so if the burst has two tokens for each process. A process that
+// has enough keeps a quarter more than it uses.
 const (
 	reserve  = 20
 	headroom = 4
