@@ -16,7 +16,6 @@ import (
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
-	"github.com/go-menagerie/menagerie/internal/writers"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -69,13 +68,9 @@ func ContentOf(data []byte, stat *zk.Stat) Content {
 // state is the content at one time.
 type state struct {
 	Content
-	founded int64 // the czxid of the node; 0 if this object made it and has not read it since
-	seen    writers.Moment
+	founded int64  // the czxid of the node; 0 if this object made it and has not read it since
+	life    string // of the cell: see [record.WritersOf]
 }
-
-// first reports whether s is the state with which each cell of this type begins. Of a change that was computed from it, it does not
-// matter which of them it meets.
-func (c *Cell) first(s state) bool { return s.Version == 0 && len(s.Data) == 0 && s.OK != c.empty }
 
 // before reports whether s was the state before t was.
 func (s state) before(t state) bool {
@@ -101,8 +96,9 @@ func New(at *session.Access, kind string, empty bool) *Cell {
 	c.gate = &gate.Gate{Node: c.base + "/open", ACL: at.ACL(), Line: at.Queue("/"+kind+"/queue", queue.KindLock)}
 	c.gate.Line.Base = c.base
 	c.terms.Base, c.terms.ACL, c.terms.Type = c.base, at.ACL(), kind
+	c.terms.Lives = true
 	c.terms.First = func() (struct{}, []string) {
-		nodes := []string{c.writers(), c.gate.Node, c.Node()}
+		nodes := []string{record.WritersOf(c.base, ""), c.gate.Node, c.Node()}
 		if empty {
 			nodes = append(nodes, c.absent())
 		}
@@ -113,9 +109,8 @@ func New(at *session.Access, kind string, empty bool) *Cell {
 }
 
 // Node is the node with the value, on the servers.
-func (c *Cell) Node() string    { return c.base + "/value" }
-func (c *Cell) absent() string  { return c.Node() + "/absent" }
-func (c *Cell) writers() string { return c.base + "/writers" }
+func (c *Cell) Node() string   { return c.base + "/value" }
+func (c *Cell) absent() string { return c.Node() + "/absent" }
 
 // Shown is the path of the node as the session's user knows it.
 func (c *Cell) Shown() string { return c.At.Path + "/" + c.terms.Type + "/value" }
@@ -125,11 +120,8 @@ func (c *Cell) Shown() string { return c.At.Path + "/" + c.terms.Type + "/value"
 func (c *Cell) look(ctx context.Context, e *zkconn.Epoch) (s state, there bool, err error) {
 	floor := c.known.Load()
 	for synced := false; ; synced = true {
-		seen := c.At.Now()
-		data, stat, err := e.Get(ctx, c.Node())
-		if there = err == nil; there {
-			s = state{ContentOf(data, stat), stat.Czxid, seen}
-		} else if !errors.Is(err, zk.ErrNoNode) {
+		s, there, err = c.get(ctx, e, floor)
+		if err != nil {
 			return s, false, err
 		}
 		if floor == nil || there && !s.before(*floor) {
@@ -148,6 +140,27 @@ func (c *Cell) look(ctx context.Context, e *zkconn.Epoch) (s state, there bool, 
 			return s, false, err
 		}
 	}
+}
+
+// get reads the state. The life of a cell that is known need not be read.
+func (c *Cell) get(ctx context.Context, e *zkconn.Epoch, known *state) (s state, there bool, err error) {
+	var data []byte
+	var stat *zk.Stat
+	life, same := "", false
+	if known != nil && known.founded != 0 {
+		data, stat, err = e.Get(ctx, c.Node())
+		life, same = known.life, err != nil || stat.Czxid == known.founded
+	}
+	if !same {
+		data, stat, life, err = record.ReadAlive(ctx, e, c.base, c.Node())
+	}
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return s, false, nil
+	case err != nil:
+		return s, false, err
+	}
+	return state{ContentOf(data, stat), stat.Czxid, life}, true, nil
 }
 
 // learn keeps s unless something newer is known.
@@ -209,7 +222,7 @@ func (c *Cell) fresh(ctx context.Context, e *zkconn.Epoch) (state, error) {
 		case err != nil:
 			return s, err
 		case v.New:
-			s = state{Content: Content{OK: !c.empty}}
+			s = state{Content: Content{OK: !c.empty}, life: v.Life}
 			c.learn(s)
 			return s, nil
 		case again: // the base node is there, and it was made with the others

@@ -11,7 +11,6 @@ import (
 	"github.com/go-menagerie/menagerie/internal/gate"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
-	"github.com/go-menagerie/menagerie/internal/writers"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -84,14 +83,10 @@ func (c *Cell) write(pass *gate.Pass, was state, next Next) error {
 		next.Content, written = c.Spare(next.Content)
 	}
 	ops := c.ops(was, next)
-	since := was.seen
-	if next.Blind || c.first(was) {
-		since = writers.Always
-	}
-	res, at, err := c.At.ApplySince(pass.Context, pass.Epoch, since, c.writers(), pass.With(ops)...)
+	res, err := c.At.Apply(pass.Context, pass.Epoch, record.WritersOf(c.base, was.life), pass.With(ops)...)
 	res, err = pass.Outcome(len(ops), res, err)
 	switch {
-	case record.Conflict(err), err == writers.ErrAnew:
+	case record.Conflict(err):
 		return gate.ErrRefused
 	case errors.Is(err, zk.ErrNoNode): // the directory of the writers
 		now, there, err := c.look(pass.Context, pass.Epoch)
@@ -103,12 +98,12 @@ func (c *Cell) write(pass *gate.Pass, was state, next Next) error {
 		return err
 	}
 	// Without an answer the version is this one at least. If it is a later one, a change that is computed from this is refused.
-	now := state{next.Content, was.founded, at}
+	now := state{next.Content, was.founded, was.life}
 	now.Version = int64(zkconn.NextVersion(int32(was.Version)))
 	switch {
 	case len(res) > 0 && res[0].Stat != nil:
 		now.Version, now.founded = int64(res[0].Stat.Version), res[0].Stat.Czxid
-	case next.Blind: // others may have changed it many times since was
+	case next.Blind, was.founded == 0: // others may have changed it many times since was; and StoreIf must know which cell it was
 		// The refusal that has shown that the change was applied came from the leader, so this server has it by now. If the look
 		// fails, the version above must do: then a server that lags may yet show what was there before.
 		_, _, _ = c.look(pass.Context, pass.Epoch)
@@ -149,13 +144,12 @@ func (c *Cell) confirm(ctx context.Context, e *zkconn.Epoch, s state) error {
 		}
 		return gate.ErrRefused
 	}
-	var err error
-	if check := (&zk.CheckVersionRequest{Path: c.Node(), Version: int32(s.Version)}); c.first(s) {
-		_, err = node.RepeatTransaction(ctx, e, check)
-	} else { // a later cell may have had this version, too
-		_, _, err = c.At.ApplySince(ctx, e, s.seen, c.writers(), check)
+	ops := []any{&zk.CheckVersionRequest{Path: c.Node(), Version: int32(s.Version)}}
+	if s.life != "" { // a later cell may have had this version, too
+		ops = append(ops, &zk.CheckVersionRequest{Path: record.WritersOf(c.base, s.life), Version: -1})
 	}
-	if record.Conflict(err) || err == writers.ErrAnew || err == writers.ErrNoDir {
+	_, err := node.RepeatTransaction(ctx, e, ops...)
+	if record.Conflict(err) {
 		return gate.ErrRefused
 	}
 	return err

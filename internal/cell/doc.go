@@ -7,8 +7,7 @@
 // every call end, however many processes write at the same time; alone, a change costs one request, as it would without.
 //
 // If the nodes are destroyed, the versions of the next ones begin again. A version that a process knows may then be that of
-// another state. So such a change is made by a writer that was there before the state was read, and that goes with the nodes:
-// see [writers.Writers.ApplySince]. If another program removes the node of the value alone, a change may be lost.
+// another state. So a change is made by a writer of the life that was read before the state: see [record.WritersOf]. If another program removes the node of the value alone, a change may be lost.
 //
 // The calls of one object are combined ([Cell.Do]). A batch whose first call replaces the value (a Store) does not depend on
 // it. So it is written at any version, and no change by others makes the servers refuse it. It checks the gate, too: without

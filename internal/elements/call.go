@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -15,9 +16,10 @@ type Call struct {
 	Made  bool // this call has made the nodes of the queue: no element was there when it began
 
 	q         *Queue
-	began     int  // how many views the object had made before
-	listed    int  // how many this call has made
-	unordered bool // what is given back, or goes first, has refused an element of a view that is newer than the call
+	life      string // of the queue: see [record.WritersOf]
+	began     int    // how many views the object had made before
+	listed    int    // how many this call has made
+	unordered bool   // what is given back, or goes first, has refused an element of a view that is newer than the call
 }
 
 // In is the same call with another context.
@@ -27,11 +29,14 @@ func (c *Call) In(ctx context.Context) *Call {
 	return &in
 }
 
-func (q *Queue) call(ctx context.Context, e *zkconn.Epoch, made bool) *Call {
+func (q *Queue) call(ctx context.Context, e *zkconn.Epoch, made bool, life string) *Call {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return &Call{Context: ctx, Epoch: e, Made: made, q: q, began: q.views}
+	return &Call{Context: ctx, Epoch: e, Made: made, q: q, life: life, began: q.views}
 }
+
+// writers is the directory of the writers.
+func (c *Call) writers() string { return record.WritersOf(c.q.terms.Base, c.life) }
 
 // mostViews is how many views a call makes until it stands in line.
 const mostViews = 2

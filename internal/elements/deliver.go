@@ -120,6 +120,7 @@ type Claim struct {
 	Content        // of the element, as it was read before
 	Name    string // of its node
 	Czxid   int64
+	life    string // of the queue
 }
 
 // delivery is the version of the element's node since the claim was made.
@@ -131,12 +132,12 @@ func (q *Queue) claimPath(name string) string { return q.dir("claims") + "/" + n
 // does not end either: so it is always known whether there is a claim, and whose. If the call has ended, the claim
 // is given up. The error is ErrChanged if another call has the element.
 func (c *Call) Claim(el Content) (Claim, error) {
-	made := Claim{Content: el, Name: claimName(el.name, el.version+1)}
+	made := Claim{Content: el, Name: claimName(el.name, el.version+1), life: c.life}
 	made.v = nil // a long delivery need not keep the view
 	path := c.q.claimPath(made.Name)
 	var czxid int64
 	err := node.Outlive(c, c.Epoch, func(ctx context.Context) (err error) {
-		czxid, err = c.q.call(ctx, c.Epoch, false).claim(el, path)
+		czxid, err = c.q.call(ctx, c.Epoch, false, c.life).claim(el, path)
 		return err
 	}, func(err error) {
 		if err == nil {

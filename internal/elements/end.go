@@ -51,7 +51,7 @@ func (q *Queue) End(ctx context.Context, e *zkconn.Epoch, c Claim, how Ending, e
 		q.Drop(c, err != nil || how.ComesFree())
 	}
 	err := node.Outlive(ctx, e, func(ctx context.Context) error {
-		err := q.call(ctx, e, false).end(c, how)
+		err := q.call(ctx, e, false, c.life).end(c, how)
 		if record.Conflict(err) || errors.Is(err, ErrChanged) {
 			return errs.ErrLost
 		}

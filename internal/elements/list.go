@@ -283,7 +283,7 @@ func (q *Queue) set(c *clock) {
 // ask asks the leader for the time, and returns how long that took.
 func (c *Call) ask() (now *clock, took time.Duration, err error) {
 	start := time.Now()
-	res, err := node.RepeatTransaction(c, c.Epoch, &zk.SetDataRequest{Path: c.q.dir("writers"), Version: -1})
+	res, err := node.RepeatTransaction(c, c.Epoch, &zk.SetDataRequest{Path: c.writers(), Version: -1})
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return nil, 0, errRemoved

@@ -8,7 +8,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/internal/record"
-	"github.com/go-menagerie/menagerie/internal/writers"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -110,11 +109,10 @@ func (c *Call) Add(d *Draft, before *Room) (after *Room, err error) {
 	case d.Priority >= 0:
 		ops = append(ops, &zk.SetDataRequest{Path: q.dir("elements"), Version: -1})
 	}
-	since := writers.Always
-	if before != nil {
-		since = before.at
+	if before != nil && before.life != c.life { // the versions of another queue
+		return nil, ErrChanged
 	}
-	res, at, err := c.applySince(since, ops)
+	res, err := c.apply(ops...)
 	last := len(ops) - 1
 	switch {
 	case record.RefusedAt(err, last, zk.ErrBadVersion), line >= 0 && record.RefusedAt(err, line, zk.ErrBadVersion),
@@ -125,7 +123,7 @@ func (c *Call) Add(d *Draft, before *Room) (after *Room, err error) {
 	case record.Conflict(err):
 		err = errRemoved
 	case err == nil && before != nil && len(res) > last && res[last].Stat != nil:
-		after = &Room{Epoch: c.Epoch, Taken: int(res[last].Stat.NumChildren), version: res[last].Stat.Version, line: before.line, at: at}
+		after = &Room{Epoch: c.Epoch, Taken: int(res[last].Stat.NumChildren), version: res[last].Stat.Version, line: before.line, life: before.life}
 	}
 	return after, err
 }
@@ -136,18 +134,12 @@ type Room struct {
 	Epoch   *zkconn.Epoch // what was seen in an earlier session proves nothing
 	Taken   int
 	version int32
-	at      writers.Moment
-	line    int32 // the version at which no call waited for room, which is checked; -1 for the first in line
+	life    string // of the queue
+	line    int32  // the version at which no call waited for room, which is checked; -1 for the first in line
 }
 
 // Measure reads how full the queue is, for the first in line.
 func (c *Call) Measure() (*Room, error) {
-	if err := c.q.at.Join(c, c.Epoch, c.q.dir("writers")); err == writers.ErrNoDir {
-		return nil, errRemoved
-	} else if err != nil {
-		return nil, err
-	}
-	at := c.q.at.Now()
 	st, there, err := c.Epoch.Exists(c, c.q.dir("elements"))
 	switch {
 	case err != nil:
@@ -155,7 +147,7 @@ func (c *Call) Measure() (*Room, error) {
 	case !there:
 		return nil, errRemoved
 	}
-	return &Room{Epoch: c.Epoch, Taken: int(st.NumChildren), version: st.Version, line: -1, at: at}, nil
+	return &Room{Epoch: c.Epoch, Taken: int(st.NumChildren), version: st.Version, line: -1, life: c.life}, nil
 }
 
 // MeasureSynced is Measure of what the leader knew at some instant of the call.

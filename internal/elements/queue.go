@@ -57,6 +57,7 @@ func New(at *session.Access, capacity int) *Queue {
 		Takers: at.Queue(sub+"/takers", queue.KindLock), Putters: at.Queue(sub+"/putters", queue.KindLock),
 	}
 	q.terms.Base, q.terms.ACL, q.terms.Type, q.terms.Keys = at.Full(at.Path)+sub, at.ACL(), layout.Queue, []string{"capacity"}
+	q.terms.Lives = true
 	q.Takers.Base, q.Putters.Base = q.terms.Base, q.terms.Base
 	q.terms.First = func() (terms, []string) {
 		return terms{Capacity: capacity}, []string{q.dir("elements"), q.dir("claims"), q.dir("takers"), q.dir("putters"), q.dir("writers")}
@@ -82,7 +83,7 @@ func (q *Queue) Run(ctx context.Context, op string, f func(*Call) error, how ...
 		if err != nil {
 			return err
 		}
-		if err = f(q.call(ctx, e, v.New)); errors.As(err, new(*node.Refused)) { // of an entry in a line
+		if err = f(q.call(ctx, e, v.New, v.Life)); errors.As(err, new(*node.Refused)) { // of an entry in a line
 			err = errRemoved
 		}
 		if errors.Is(err, errRemoved) {
@@ -92,38 +93,29 @@ func (q *Queue) Run(ctx context.Context, op string, f func(*Call) error, how ...
 	}, how...)
 }
 
-// apply makes a change once. If the nodes of the queue were not there, it makes them, and the error is ErrChanged.
+// apply makes a change once, in the life of the queue that the call knows. If the nodes of that were not there, it makes them, and the error is ErrChanged.
 func (c *Call) apply(ops ...any) ([]zk.MultiResponse, error) {
-	res, _, err := c.applySince(writers.Always, ops)
-	return res, err
-}
-
-// applySince is apply for a change that depends on what was read since a moment, and is not in the name of an element, which no
-// other queue has.
-func (c *Call) applySince(since writers.Moment, ops []any) (res []zk.MultiResponse, at writers.Moment, err error) {
 	// If the caller gives up while its request is under way, it gets the outcome if that comes soon.
 	ctx, cancel := node.Extend(c, node.Grace)
 	defer cancel()
-	if res, at, err = c.q.at.ApplySince(ctx, c.Epoch, since, c.q.dir("writers"), ops...); err == writers.ErrNoDir || err == writers.ErrAnew {
-		err = c.again(ctx, err == writers.ErrNoDir)
+	res, err := c.q.at.Apply(ctx, c.Epoch, c.writers(), ops...)
+	if err == writers.ErrNoDir {
+		err = c.again(ctx)
 	}
-	return res, at, err
+	return res, err
 }
 
 // again is called when the queue may be another one, or none: it reads the terms, and makes the nodes if there are none. The error is
-// ErrChanged. torn says that the directory of the writers was missing.
-func (c *Call) again(ctx context.Context, torn bool) error {
-	was, err := c.q.terms.Known(ctx, c.Epoch)
-	if err != nil {
-		return err
-	}
+// ErrChanged.
+func (c *Call) again(ctx context.Context) error {
 	now, err := c.q.terms.Latest(ctx, c.Epoch)
 	switch {
 	case err != nil:
 		return err
-	case torn && was.Founded != 0 && was.Founded == now.Founded:
+	case !now.New && now.Life == c.life:
 		return errRemoved
 	}
+	c.life = now.Life
 	c.q.Forget()
 	return ErrChanged
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -59,4 +60,9 @@ func seal(acl []zk.ACL, own zk.ACL) []zk.ACL {
 		}
 	}
 	return sealed
+}
+
+// IsUUID reports whether a text looks like a uuid of [NewUUID].
+func IsUUID(text string) bool {
+	return len(text) == 36 && strings.Count(text, "-") == 4 && strings.Trim(text, "0123456789abcdef-") == ""
 }

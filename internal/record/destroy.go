@@ -174,13 +174,24 @@ func size(path string) int { return len(path) + 32 }
 func (r *Ruin) below(ctx context.Context, e *zkconn.Epoch, all *ruins, dir string, names []string, stat *zk.Stat) error {
 	paths := make([]string, len(names))
 	for i, name := range names {
-		if paths[i] = r.Base + "/" + join(dir, name); dir == "" && r.Part != nil && !r.Part(name) && !isMark(name) {
+		if paths[i] = r.Base + "/" + join(dir, name); dir == "" && r.Part != nil && !r.Part(name) && !node.IsUUID(name) {
 			return errs.Misuse("the node %s is no part of %s; remove that first", errs.Quote(name), r.What)
 		}
 	}
 	switch {
 	case dir == Writers:
-		all.writes = paths
+		for i, name := range names {
+			if node.IsUUID(name) { // the directory of a life
+				kids, _, err := e.Children(ctx, paths[i])
+				if err != nil && !errors.Is(err, zk.ErrNoNode) {
+					return err
+				}
+				for _, kid := range kids {
+					all.writes = append(all.writes, paths[i]+"/"+kid)
+				}
+			}
+		}
+		all.writes = append(all.writes, paths...)
 		return nil
 	case r.Many != nil && r.Many(dir) && !r.careful:
 		all.nodes, all.leaves = append(all.nodes, paths...), append(all.leaves, paths...)
@@ -190,7 +201,7 @@ func (r *Ruin) below(ctx context.Context, e *zkconn.Epoch, all *ruins, dir strin
 	err := e.GetEach(ctx, paths, func(i int, c zkconn.Content) error {
 		at, kids := join(dir, names[i]), []string(nil)
 		owned := c.Stat.EphemeralOwner != 0
-		if owned && !all.shut && !(dir == "" && isMark(names[i])) {
+		if owned && !all.shut && !(dir == "" && node.IsUUID(names[i])) {
 			users = append(users, names[i])
 		}
 		if c.Stat.NumChildren > 0 || r.Uses[at] != "" {
@@ -223,9 +234,6 @@ func (r *Ruin) below(ctx context.Context, e *zkconn.Epoch, all *ruins, dir strin
 }
 
 func join(dir, name string) string { return strings.TrimPrefix(dir+"/"+name, "/") }
-
-// isMark reports whether a child of a base node has the name of a mark.
-func isMark(name string) bool { return len(name) == 36 && strings.Count(name, "-") == 4 }
 
 // inUse is the error that names the users.
 func (r *Ruin) inUse(ctx context.Context, e *zkconn.Epoch, dir string, names []string) error {

@@ -31,6 +31,8 @@ type Terms[T any] struct {
 	// one child. Without data the base node gets the first ones then; if Beside is nil, that is a misuse. It is for a base
 	// node that is not named by the type.
 	Beside func(ctx context.Context, e *zkconn.Epoch) error
+	// Lives says that the record has a name for its life: see [WritersOf]. The directory of the writers is one of the first nodes.
+	Lives bool
 
 	known atomic.Pointer[Version[T]] // the newest that this object has read or written; nil before the first
 }
@@ -38,10 +40,11 @@ type Terms[T any] struct {
 // Version is the terms as they were at one time.
 type Version[T any] struct {
 	T       T
-	Number  int32 // of the base node's data
-	Founded int64 // the czxid of the base node; 0 if New
-	New     bool  // this very call made the base node
-	Written int64 // when the data was written, by the servers' clock, in milliseconds since the Unix epoch; 0 if New
+	Number  int32  // of the base node's data
+	Founded int64  // the czxid of the base node; 0 if New
+	New     bool   // this very call made the base node
+	Life    string // see [WritersOf]; "" if it has no name
+	Written int64  // when the data was written, by the servers' clock, in milliseconds since the Unix epoch; 0 if New
 }
 
 // Encode returns t as the data of a node.
@@ -143,7 +146,7 @@ func (t *Terms[T]) Peek(ctx context.Context, e *zkconn.Epoch) (v Version[T], the
 // peek is Peek. Without a base node that is named by the type, it also returns what unused does; of a base node
 // without data, the Stat.
 func (t *Terms[T]) peek(ctx context.Context, e *zkconn.Epoch) (v Version[T], there bool, path zkconn.Content, err error) {
-	data, stat, err := e.Get(ctx, t.Base)
+	data, stat, life, err := t.read(ctx, e)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		err = nil
@@ -165,7 +168,7 @@ func (t *Terms[T]) peek(ctx context.Context, e *zkconn.Epoch) (v Version[T], the
 	if err != nil {
 		return v, false, path, err
 	}
-	v.Number, v.Founded, v.Written = stat.Version, stat.Czxid, stat.Mtime
+	v.Number, v.Founded, v.Life, v.Written = stat.Version, stat.Czxid, life, stat.Mtime
 	t.keep(v)
 	return v, true, path, nil
 }
@@ -182,6 +185,10 @@ func (t *Terms[T]) keep(v Version[T]) {
 func (t *Terms[T]) found(ctx context.Context, e *zkconn.Epoch, path zkconn.Content) (v Version[T], err error) {
 	first, nodes := t.First()
 	var ops []any
+	life := ""
+	if t.Lives {
+		life = node.NewUUID()
+	}
 	above := node.NewDirs(parent(t.Base), t.ACL)
 	base := any(&zk.CreateRequest{Path: t.Base, Data: Encode(first), Acl: t.ACL})
 	switch there := path.Stat != nil; {
@@ -195,16 +202,13 @@ func (t *Terms[T]) found(ctx context.Context, e *zkconn.Epoch, path zkconn.Conte
 	case t.named():
 		above.Miss() // of two types that make the path at the same time, one is refused
 	}
-	ops = append(ops, base)
-	for _, path := range nodes {
-		ops = append(ops, &zk.CreateRequest{Path: path, Acl: t.ACL})
-	}
+	ops = append(append(ops, base), t.creations(nodes, life)...)
 	for again := true; again; again = err != nil && above.Learn(err) {
 		_, err = node.RepeatTransaction(ctx, e, append(above.Ops(), ops...)...)
 	}
 	switch {
 	case err == nil:
-		v = Version[T]{T: first, New: true}
+		v = Version[T]{T: first, New: true, Life: life}
 		t.keep(v)
 	case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
 		// Another process was first, and this server may not know of its node yet.

@@ -10,7 +10,6 @@ import (
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
-	"github.com/go-menagerie/menagerie/internal/writers"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-zookeeper/zk"
 )
@@ -122,19 +121,6 @@ func (a *Access) Queue(sub string, kind queue.Kind) *queue.Queue {
 // Apply makes a change of nodes, whose writers are in dir, at most once: see [writers.Writers.Apply].
 func (a *Access) Apply(ctx context.Context, e *zkconn.Epoch, dir string, ops ...any) ([]zk.MultiResponse, error) {
 	return a.writers.Apply(ctx, e, 0, dir, a.Settings.ACL, ops...)
-}
-
-// Now, ApplySince and Join are those of [writers.Writers].
-func (a *Access) Now() writers.Moment { return a.writers.Now() }
-
-// ApplySince is like Now.
-func (a *Access) ApplySince(ctx context.Context, e *zkconn.Epoch, since writers.Moment, dir string, ops ...any) ([]zk.MultiResponse, writers.Moment, error) {
-	return a.writers.ApplySince(ctx, e, since, dir, a.Settings.ACL, ops...)
-}
-
-// Join is like Now.
-func (a *Access) Join(ctx context.Context, e *zkconn.Epoch, dir string) error {
-	return a.writers.Join(ctx, e, dir, a.Settings.ACL)
 }
 
 // ApplyOn is Apply on the connection of this number only.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/record"
-	"github.com/go-menagerie/menagerie/internal/writers"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -18,7 +17,7 @@ import (
 func (t *Table) places(ctx context.Context, e *zkconn.Epoch, keys []Key) []*Place {
 	all := make([]*Place, len(keys))
 	for i, k := range keys {
-		all[i] = &Place{t: t, ctx: ctx, e: e, bucket: t.bucket(k.Text), name: nameOf(k.Text)}
+		all[i] = t.place(ctx, e, k)
 	}
 	return all
 }
@@ -144,10 +143,8 @@ func (s *Storing) put(ctx context.Context, e *zkconn.Epoch, places []*Place, som
 	if err != nil {
 		return err
 	}
-	_, err = s.t.at.Apply(ctx, e, s.t.writers(), ops...)
+	_, err = places[some[0]].apply(ops)
 	switch {
-	case err == writers.ErrNoDir:
-		return s.t.broken()
 	case record.Conflict(err), errors.Is(err, errs.ErrMisuse): // or the servers take no request that is as long
 		half := len(some) / 2
 		if err := s.put(ctx, e, places, some[:half]); err != nil {

@@ -18,12 +18,12 @@ import (
 type Place struct {
 	t            *Table
 	ctx          context.Context
-	e            *zkconn.Epoch  // changes if the call gets its turn in a later session
-	bucket, name string         // the name is "" for many entries of one bucket
-	pass         *gate.Pass     // of a call that changes something
-	at           writers.Moment // of the last change
-	alone        bool           // the next attempt must not be made as long as other processes may make changes
-	flags        int32          // of the node, when it is created
+	e            *zkconn.Epoch // changes if the call gets its turn in a later session
+	life         string        // of the table
+	bucket, name string        // the name is "" for many entries of one bucket
+	pass         *gate.Pass    // of a call that changes something
+	alone        bool          // the next attempt must not be made as long as other processes may make changes
+	flags        int32         // of the node, when it is created
 }
 
 // Entry is the state of a key.
@@ -65,35 +65,18 @@ func (p *Place) next() bool {
 	return more
 }
 
-// do makes an attempt, which is applied once, and only if the gate lets it. It does not depend on what was read.
-func (p *Place) do(ops ...any) ([]zk.MultiResponse, error) { return p.doSince(writers.Always, ops) }
-
-// doSince is do for a change that depends on what was read since a moment.
-func (p *Place) doSince(since writers.Moment, ops []any) (res []zk.MultiResponse, err error) {
-	res, p.at, err = p.t.at.ApplySince(p.ctx, p.e, since, p.t.writers(), p.pass.With(ops)...)
-	return p.pass.Outcome(len(ops), res, p.checked(err))
+// do makes an attempt, which is applied once, and only if the gate lets it.
+func (p *Place) do(ops ...any) ([]zk.MultiResponse, error) {
+	res, err := p.apply(p.pass.With(ops))
+	return p.pass.Outcome(len(ops), res, err)
 }
 
-// checked is the error of a change, after a look whether there is a table if the change has found none, or another one.
-func (p *Place) checked(err error) error {
-	switch err {
-	case writers.ErrNoDir:
-		return p.t.broken()
-	case writers.ErrAnew:
-		if err = p.join(); err == nil {
-			err = p.t.again()
-		}
-	}
-	return err
-}
-
-// join ensures that there is a writer: so there is a table.
-func (p *Place) join() error {
-	err := p.t.at.Join(p.ctx, p.e, p.t.writers())
+func (p *Place) apply(ops []any) ([]zk.MultiResponse, error) {
+	res, err := p.t.at.Apply(p.ctx, p.e, record.WritersOf(p.t.terms.Base, p.life), ops...)
 	if err == writers.ErrNoDir {
-		err = p.t.broken()
+		err = p.t.gone(p.ctx, p.e, p.life)
 	}
-	return err
+	return res, err
 }
 
 // Store sets the value, whatever there is.
@@ -102,10 +85,9 @@ func (p *Place) Store(data []byte) error {
 	defer p.pass.Leave()
 	for p.next() {
 		// The check shows whether the bucket is missing, or only the entry.
-		_, err := p.doSince(writers.Always, []any{
+		_, err := p.do(
 			&zk.CheckVersionRequest{Path: p.bucket, Version: -1},
-			&zk.SetDataRequest{Path: p.entry(), Data: data, Version: -1},
-		})
+			&zk.SetDataRequest{Path: p.entry(), Data: data, Version: -1})
 		if missing(err) { // the bucket or the entry: of a missing gate Outcome says ErrRefused
 			var made bool
 			if made, err = p.create(data, record.RefusedAt(err, atBucket, zk.ErrNoNode)); err == nil && !made { // another has made it meanwhile
@@ -159,8 +141,7 @@ func (p *Place) create(data []byte, first bool) (made bool, err error) {
 		case gateKnown:
 			_, err = p.do(bucket, entry)
 		default: // the gate is made here, so there is none to check
-			_, _, err = t.at.ApplySince(p.ctx, p.e, writers.Always, t.writers(), bucket, entry, &zk.CreateRequest{Path: t.gate(p.bucket).Node, Acl: acl})
-			err = p.checked(err)
+			_, err = p.apply([]any{bucket, entry, &zk.CreateRequest{Path: t.gate(p.bucket).Node, Acl: acl}})
 		}
 		switch {
 		case err == nil:
@@ -199,7 +180,7 @@ func (p *Place) remove(entries ...string) error {
 // removed notes the version that the bucket has after a removal, whose last operation writes to it.
 func (p *Place) removed(res []zk.MultiResponse) {
 	if n := len(res); n > 0 && res[n-1].Stat != nil {
-		p.t.saw(p.e, p.bucket, sight{res[n-1].Stat.Version, p.at})
+		p.t.saw(p.e, p.life, p.bucket, res[n-1].Stat.Version)
 	} else {
 		p.t.forget(p.e, p.bucket)
 	}
@@ -256,7 +237,7 @@ func (p *Place) change(synced **zkconn.Epoch, sure bool, decide func(Entry) (Dec
 			}
 			*synced = p.e
 		}
-		bucket, found, err := p.read()
+		version, found, err := p.read()
 		if err != nil {
 			return err
 		}
@@ -267,11 +248,11 @@ func (p *Place) change(synced **zkconn.Epoch, sure bool, decide func(Entry) (Dec
 			return err
 		case d.Do == Nothing:
 			continue
-		case found.There && (bucket.version == -1 || found.Stat.Version == -1 || p.passing(found)) && !p.pass.Closed():
+		case found.There && (version == -1 || found.Stat.Version == -1 || p.passing(found)) && !p.pass.Closed():
 			p.alone = true
 			return gate.ErrRefused
 		}
-		if err = p.commit(found, bucket, d); errors.Is(err, gate.ErrRefused) {
+		if err = p.commit(found, version, d); errors.Is(err, gate.ErrRefused) {
 			*synced = p.e
 		}
 		return err
@@ -279,29 +260,25 @@ func (p *Place) change(synced **zkconn.Epoch, sure bool, decide func(Entry) (Dec
 }
 
 // read reads the entry, and before it the version of the bucket, unless that is known.
-func (p *Place) read() (bucket sight, found Entry, err error) {
-	bucket, known := p.t.seen(p.e, p.bucket)
+func (p *Place) read() (version int32, found Entry, err error) {
+	version, known := p.t.seen(p.e, p.bucket)
 	if !known {
-		if err := p.join(); err != nil {
-			return sight{}, Entry{}, err
-		}
-		at := p.t.at.Now()
 		_, stat, err := p.e.Get(p.ctx, p.bucket)
 		if errors.Is(err, zk.ErrNoNode) {
-			return sight{}, Entry{}, nil
+			return 0, Entry{}, nil
 		}
 		if err != nil {
-			return sight{}, Entry{}, err
+			return 0, Entry{}, err
 		}
-		bucket = sight{stat.Version, at}
-		p.t.saw(p.e, p.bucket, bucket)
+		version = stat.Version
+		p.t.saw(p.e, p.life, p.bucket, version)
 	}
 	found, err = p.Get()
-	return bucket, found, err
+	return version, found, err
 }
 
-// commit makes the change, if the entry is still the one that was found. bucket is what was seen of its bucket before.
-func (p *Place) commit(found Entry, bucket sight, d Decision) error {
+// commit makes the change, if the entry is still the one that was found. version is that of its bucket.
+func (p *Place) commit(found Entry, version int32, d Decision) error {
 	if !found.There {
 		made, err := p.create(d.Data, false)
 		if err == nil && !made {
@@ -311,12 +288,12 @@ func (p *Place) commit(found Entry, bucket sight, d Decision) error {
 	}
 	ops, removes := []any{
 		&zk.DeleteRequest{Path: p.entry(), Version: found.Stat.Version},
-		&zk.SetDataRequest{Path: p.bucket, Version: bucket.version},
+		&zk.SetDataRequest{Path: p.bucket, Version: version},
 	}, true
 	switch {
 	case d.Do == Put || d.Do == Keep && found.Stat.EphemeralOwner == p.e.ID():
 		removes, ops = false, []any{
-			&zk.CheckVersionRequest{Path: p.bucket, Version: bucket.version},
+			&zk.CheckVersionRequest{Path: p.bucket, Version: version},
 			&zk.SetDataRequest{Path: p.entry(), Data: d.Data, Version: found.Stat.Version},
 		}
 	case d.Do == Keep:
@@ -324,7 +301,7 @@ func (p *Place) commit(found Entry, bucket sight, d Decision) error {
 	default:
 		p.t.kept.drop([]string{p.entry()})
 	}
-	res, err := p.doSince(bucket.at, ops)
+	res, err := p.do(ops...)
 	switch {
 	case err == nil && removes:
 		p.removed(res)

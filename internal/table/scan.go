@@ -17,6 +17,7 @@ import (
 type scan struct {
 	t       *Table
 	listed  bool
+	life    string          // of the table that is gone through
 	buckets []string        // that are still to come
 	done    map[string]bool // the names in the first of these that were dealt with
 }
@@ -43,6 +44,9 @@ func (s *scan) run(ctx context.Context, op string, f func(ctx context.Context, e
 			}
 			names = slices.DeleteFunc(names, func(n string) bool { return s.done[n] })
 			if err := f(ctx, e, s.buckets[0], names); err != nil {
+				if err == errAgain {
+					s.listed, s.done = false, nil
+				}
 				return err
 			}
 			s.buckets, s.done = s.buckets[1:], nil
@@ -56,6 +60,7 @@ func (s *scan) list(ctx context.Context, e *zkconn.Epoch) error {
 	if err := record.Synced(ctx, e, s.t.terms.Base); err != nil || s.listed {
 		return err
 	}
+	s.life = s.t.place(ctx, e, Key{}).life
 	names, _, err := e.Children(ctx, s.t.buckets())
 	if errors.Is(err, zk.ErrNoNode) {
 		return s.t.broken()
@@ -142,7 +147,7 @@ func (t *Table) Clear(ctx context.Context) error {
 	return s.run(ctx, "clear", func(ctx context.Context, e *zkconn.Epoch, bucket string, names []string) error {
 		for paths := under(bucket, names); len(paths) > 0; {
 			n := chunk(paths)
-			if err := (&Place{t: t, ctx: ctx, e: e, bucket: bucket}).clear(paths[:n]); err != nil {
+			if err := (&Place{t: t, ctx: ctx, e: e, life: s.life, bucket: bucket}).clear(paths[:n]); err != nil {
 				return err
 			}
 			paths = paths[n:]

@@ -13,8 +13,8 @@
 //     there, and its version says whether it has other data.
 //   - If there was no entry, the transaction creates one. The servers refuse that if there is one by then.
 //
-// If the table is destroyed, the versions of the next one begin again. So a change of an entry that was read is made by a writer that was
-// there before the version of the bucket was seen, and that goes with the table: see [writers.Writers.ApplySince].
+// If the table is destroyed, the versions of the next one begin again. So a change is made by a writer of the life that was read before: see
+// [record.WritersOf].
 //
 // The end of a session removes its ephemeral entries, and writes to no bucket. While the session of the change is the owner, that does
 // not matter: its end is the end of the change, too. Of an entry of another session the gate is closed before the reads. Then
@@ -47,7 +47,6 @@ import (
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
-	"github.com/go-menagerie/menagerie/internal/writers"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -59,6 +58,7 @@ type Table struct {
 	mu    sync.Mutex
 	known bool   // whether there is a table
 	most  uint32 // how many buckets there may be
+	life  string // of the table, which it had before anything else of it was read: see [record.WritersOf]
 	// Every bucket has a gate, so many changes of one key do not delay those of keys in other buckets. All gates have one queue.
 	turns *queue.Queue
 	gates map[string]*gate.Gate // by bucket
@@ -66,13 +66,7 @@ type Table struct {
 	// The versions of buckets that were seen in the session e. Those of an earlier session prove nothing in this one, whose
 	// server may lag behind.
 	e        *zkconn.Epoch
-	versions map[string]sight // by bucket: each removal in it writes to it
-}
-
-// sight is the version of a bucket at a moment.
-type sight struct {
-	version int32
-	at      writers.Moment
+	versions map[string]int32 // by bucket: each removal in it writes to it
 }
 
 // terms is the data of the base node. Below the base node there are
@@ -102,8 +96,10 @@ func New(at *session.Access, kind string) *Table {
 	t.turns = at.Queue("/"+kind+"/queue", queue.KindLock)
 	t.terms.Base, t.terms.ACL = at.Full(at.Path)+"/"+kind, at.ACL()
 	t.terms.Type, t.terms.Keys = kind, []string{"buckets"}
-	t.turns.Base = t.terms.Base
-	t.terms.First = func() (terms, []string) { return terms{newBuckets}, []string{t.writers(), t.buckets()} }
+	t.turns.Base, t.terms.Lives = t.terms.Base, true
+	t.terms.First = func() (terms, []string) {
+		return terms{newBuckets}, []string{record.WritersOf(t.terms.Base, ""), t.buckets()}
+	}
 	t.terms.Check = func(n terms) error {
 		if n.Buckets < 1 || n.Buckets > mostBuckets {
 			return errs.Misuse("the node %s says %d buckets; use another path", errs.ShowPath(at.Local(t.terms.Base)), n.Buckets)
@@ -113,8 +109,7 @@ func New(at *session.Access, kind string) *Table {
 	return t
 }
 
-// writers and buckets are the directories below the base node.
-func (t *Table) writers() string { return t.terms.Base + "/writers" }
+// buckets is the directory of the buckets.
 func (t *Table) buckets() string { return t.terms.Base + "/keys" }
 
 // Buckets is the directory of the buckets, on the servers.
@@ -178,7 +173,7 @@ func (t *Table) RunAt(ctx context.Context, op string, need Need, key Key, f func
 		for pace := (node.Pace{Free: 2}); ; {
 			there, err := t.find(ctx, e, need)
 			if err == nil && there {
-				err = f(&Place{t: t, ctx: ctx, e: e, bucket: t.bucket(key.Text), name: nameOf(key.Text)})
+				err = f(t.place(ctx, e, key))
 			}
 			if err != errAgain {
 				return err
@@ -207,7 +202,7 @@ func (t *Table) find(ctx context.Context, e *zkconn.Epoch, need Need) (there boo
 	}
 	if there {
 		t.mu.Lock()
-		t.known, t.most = true, v.T.Buckets
+		t.known, t.most, t.life = true, v.T.Buckets, v.Life
 		t.mu.Unlock()
 	}
 	return there, err
@@ -225,6 +220,18 @@ func (t *Table) again() error {
 	return errAgain
 }
 
+// gone is called when there is no directory for the writers of a life. The error is errAgain if there is another table since.
+func (t *Table) gone(ctx context.Context, e *zkconn.Epoch, life string) error {
+	v, there, err := t.terms.Ask(ctx, e)
+	switch {
+	case err != nil:
+		return err
+	case !there || v.Life == life:
+		return t.broken()
+	}
+	return t.again()
+}
+
 // broken returns the error of a table that has lost nodes which no change deletes. The next call looks whether
 // there is a table at all.
 func (t *Table) broken() error {
@@ -232,11 +239,12 @@ func (t *Table) broken() error {
 	return errs.Broken("the "+layout.Word(t.terms.Type), "it was destroyed, or nodes of it were removed externally; the next change makes it again, if Destroy has removed the rest")
 }
 
-// bucket is the path of a key's bucket.
-func (t *Table) bucket(key string) string {
+// place is where the entry of a key is, in the table that was found last.
+func (t *Table) place(ctx context.Context, e *zkconn.Epoch, key Key) *Place {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return fmt.Sprintf("%s/%s%03d", t.buckets(), bucketName, numberOf(key, t.most))
+	bucket := fmt.Sprintf("%s/%s%03d", t.buckets(), bucketName, numberOf(key.Text, t.most))
+	return &Place{t: t, ctx: ctx, e: e, life: t.life, bucket: bucket, name: nameOf(key.Text)}
 }
 
 // gate is the gate of a bucket.
@@ -259,24 +267,27 @@ func missing(err error) bool {
 }
 
 // seen is the version of a bucket that was seen last in a session.
-func (t *Table) seen(e *zkconn.Epoch, bucket string) (s sight, known bool) {
+func (t *Table) seen(e *zkconn.Epoch, bucket string) (version int32, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.e != e {
-		return sight{}, false
+		return 0, false
 	}
-	s, known = t.versions[bucket]
-	return s, known
+	version, known = t.versions[bucket]
+	return version, known
 }
 
 // saw notes the version of a bucket.
-func (t *Table) saw(e *zkconn.Epoch, bucket string, s sight) {
+func (t *Table) saw(e *zkconn.Epoch, life, bucket string, version int32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.e != e {
-		t.e, t.versions = e, map[string]sight{}
+	if t.life != life {
+		return // it may be the version in a table that was destroyed since
 	}
-	t.versions[bucket] = s
+	if t.e != e {
+		t.e, t.versions = e, map[string]int32{}
+	}
+	t.versions[bucket] = version
 }
 
 func (t *Table) forget(e *zkconn.Epoch, bucket string) {

@@ -31,7 +31,6 @@ import (
 type Writers struct {
 	mu   sync.Mutex
 	e    *zkconn.Epoch
-	now  Moment
 	idle map[string][]*writer // by directory; all are of e
 	all  list.List            // of those, the least recently used first
 }
@@ -52,7 +51,6 @@ type writer struct {
 	dir, name string
 	acl       []zk.ACL
 	version   int32  // of its node; -1 if that is yet to be made
-	born      Moment // when its node was first known to be there
 	change    string // names the present change: it is the data of the node once that is applied
 
 	used time.Time     // when it last became idle
@@ -75,125 +73,46 @@ var ErrNoDir = zk.ErrNoNode
 // *zkconn.TxnError with the index in ops, and the change cannot be applied later.
 //
 // If dir does not exist, the error is [ErrNoDir]; a late copy of a lost request may then be applied once the
-// caller creates dir, so the servers must refuse ops. If the outcome is unknown, the error satisfies
+// caller creates dir, so the servers must refuse ops. No caller creates the directory of a life again (see [record.WritersOf]): there
+// the error is ambiguous after a lost request. If the outcome is unknown, the error satisfies
 // errs.Ambiguous. zkconn.ErrOver means that nothing was changed.
 func (ws *Writers) Apply(ctx context.Context, e *zkconn.Epoch, link int64, dir string, acl []zk.ACL, ops ...any) ([]zk.MultiResponse, error) {
 	for {
-		res, _, err := ws.apply(ctx, link, ws.take(e, dir, acl), ops)
-		if err == errNoWriter {
+		w := ws.take(e, dir, acl)
+		res, err := w.send(ctx, link, append([]any{w.step(w.change)}, ops...))
+		res, err = w.outcome(ctx, res, err)
+		switch {
+		case errors.Is(err, errNoWriter) && w.isNew(): // so dir is missing
+			// Nothing was changed, unless the record was removed since, and what was changed with it. If a request was
+			// lost, a copy of it may yet make the node.
+			if w.unknown {
+				w.abandon()
+				if record.IsLife(dir) { // it was there, and the lost request may have been applied
+					return nil, errs.MarkAmbiguous(errNoWriter)
+				}
+			}
+			return nil, ErrNoDir
+		case w.unknown:
+			w.abandon()
+			if errors.Is(err, zkconn.ErrOver) {
+				err = errs.ErrSessionExpired
+			}
+			return nil, errs.MarkAmbiguous(err)
+		case errors.Is(err, errNoWriter):
 			continue // the node was removed externally; a new one shows whether the directory is still there
+		case !w.isNew():
+			ws.put(w)
 		}
 		return res, err
 	}
 }
 
-// Moment is a point in the life of a session: how many writers it had made before.
-type Moment int64
-
-// Always is the moment of what never changes.
-const Always Moment = math.MaxInt64
-
-// Now is the present moment. What is read after it is at least as new as the writers that were made before it.
-func (ws *Writers) Now() Moment {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	return ws.now
-}
-
-// ErrAnew means that the change was not applied, and will not be: what it depends on must be read again.
-var ErrAnew = errors.New("the record may be another one")
-
-// ApplySince is Apply for a record that may be destroyed, and made again by its next user. Then versions begin again, so a
-// change that was computed from the old record could be accepted by the new one. But the writers go with the record. So such a change
-// needs a writer that was there before what it depends on was read, at the moment since; the error is ErrAnew if there is none,
-// and the caller has one from then on. at is a moment that belongs to the state that the change has left.
-//
-// A change of which the same can be said of every record is made since Always. It needs no such writer, and a new writer's
-// node is made with it. But once the session has lost one with the record, the error is ErrAnew.
-func (ws *Writers) ApplySince(ctx context.Context, e *zkconn.Epoch, since Moment, dir string, acl []zk.ACL, ops ...any) (res []zk.MultiResponse, at Moment, err error) {
-	w := ws.takeOf(e, since, dir, acl)
-	if w.isNew() && since != Always {
-		return nil, 0, ws.join(ctx, w)
-	}
-	switch res, at, err = ws.apply(ctx, 0, w, ops); {
-	case err == errNoWriter:
-		err = ErrAnew
-	case err == ErrNoDir && w.unknown: // the directory may be made again before a copy of the lost request arrives
-		err = errs.MarkAmbiguous(errNoWriter)
-	}
-	return res, at, err
-}
-
-// Join ensures that the session has a writer in dir, without a change.
-func (ws *Writers) Join(ctx context.Context, e *zkconn.Epoch, dir string, acl []zk.ACL) error {
-	w := ws.take(e, dir, acl)
-	if !w.isNew() {
-		ws.put(w)
-		return nil
-	}
-	if err := ws.join(ctx, w); err != ErrAnew {
-		return err
-	}
-	return nil
-}
-
-// join makes the node of a writer. The error is ErrAnew if it has.
-func (ws *Writers) join(ctx context.Context, w *writer) error {
-	_, err := w.send(ctx, 0, []any{w.step(w.change)})
-	switch {
-	case err == nil, w.stepped(err):
-		w.stepDone()
-		ws.put(w)
-		return ErrAnew
-	case record.RefusedAt(err, 0, zk.ErrNoNode):
-		err = ErrNoDir
-	}
-	if w.unknown {
-		w.abandon()
-	}
-	return err
-}
-
-// apply makes a change with a writer, and keeps that for later changes. The error is errNoWriter if its node is gone.
-func (ws *Writers) apply(ctx context.Context, link int64, w *writer, ops []any) (res []zk.MultiResponse, at Moment, err error) {
-	at = ws.Now()
-	res, err = w.send(ctx, link, append([]any{w.step(w.change)}, ops...))
-	res, err = w.outcome(ctx, res, err)
-	switch {
-	case errors.Is(err, errNoWriter) && w.isNew(): // so dir is missing
-		// Nothing was changed, unless the record was removed since, and what was changed with it. If a request was
-		// lost, a copy of it may yet make the node.
-		if w.unknown {
-			w.abandon()
-		}
-		return nil, 0, ErrNoDir
-	case w.unknown:
-		w.abandon()
-		if errors.Is(err, zkconn.ErrOver) {
-			err = errs.ErrSessionExpired
-		}
-		return nil, 0, errs.MarkAmbiguous(err)
-	case errors.Is(err, errNoWriter):
-		return nil, 0, errNoWriter
-	case !w.isNew():
-		ws.put(w)
-	}
-	return res, max(at, w.born), err
-}
-
 // take returns a writer that is not in use.
 func (ws *Writers) take(e *zkconn.Epoch, dir string, acl []zk.ACL) *writer {
-	return ws.takeOf(e, Always, dir, acl)
-}
-
-// takeOf is take for a writer that was there at a moment, or that is yet to be made.
-func (ws *Writers) takeOf(e *zkconn.Epoch, since Moment, dir string, acl []zk.ACL) *writer {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	for _, w := range slices.Backward(ws.idle[dir]) {
-		if ws.e != e || w.born > since {
-			continue
-		}
+	if idle := ws.idle[dir]; ws.e == e && len(idle) > 0 {
+		w := idle[len(idle)-1]
 		ws.drop(w)
 		w.change, w.unknown = named(e, node.NewUUID()), false
 		return w
@@ -230,10 +149,7 @@ func (ws *Writers) keep(w *writer) (out []*writer) {
 		ws.e, ws.idle = w.e, map[string][]*writer{}
 		ws.all.Init()
 	}
-	if w.used, w.idle = time.Now(), ws.all.PushBack(w); w.born == 0 {
-		ws.now++
-		w.born = ws.now
-	}
+	w.used, w.idle = time.Now(), ws.all.PushBack(w)
 	ws.idle[w.dir] = append(ws.idle[w.dir], w)
 	for len(out) < 2 && ws.all.Len() > kept {
 		first := ws.all.Front().Value.(*writer)

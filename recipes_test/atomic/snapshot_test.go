@@ -173,7 +173,7 @@ func TestTheRequestsOfSnapshots(t *testing.T) {
 		v.Costs(1, storeIf(1, false), "the servers are asked whether the version that it knows is the newest")
 		v.Costs(1, func() { _, err := x.LoadSnapshot(ctx); require.NoError(t, err) })
 		v.Costs(1, loadOrStore(x), "loads")
-		v.Costs(3, loadOrStore(y), "loads, the first time of a session")
+		v.Costs(2, loadOrStore(y), "loads, the first time of a session")
 		require.NoError(t, y.Delete(ctx))
 		v.Costs(3, loadOrStore(x), "stores, after a change by another process")
 	})

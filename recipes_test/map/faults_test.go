@@ -168,7 +168,8 @@ func blown(v *proving.Env, b proving.Blow, nth int) (struck bool) {
 	for _, s := range ss {
 		require.NoError(t, s.Close())
 	}
-	require.Empty(t, v.Server.Children(mapPath+"/zkmap/writers"), story)
+	writers := mapPath + "/zkmap/writers"
+	require.Empty(t, v.Server.Children(writers+"/"+v.Data(writers)), story)
 	return struck
 }
 

@@ -38,7 +38,7 @@ func TestRequestsOfABoundedPut(t *testing.T) {
 		put(t, q, 0)
 		require.Equal(t, 1, length(t, other))
 		v.Costs(1, func() { put(t, q, 1) }, "Put by the one who was the last")
-		v.Costs(4, func() { put(t, other, 2) }, "Put by another: it looks at the line and the queue, and has no writer yet")
+		v.Costs(3, func() { put(t, other, 2) }, "Put by another: it looks at the line and the queue")
 		v.Costs(1, func() { put(t, other, 3) }, "its next one")
 		v.Costs(6, func() { put(t, q, 4) }, "Put that learns that others put: a refusal; a place in line, a watch, the queue, the element, and out of the line")
 		v.Costs(2, func() {

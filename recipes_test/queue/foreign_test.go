@@ -45,8 +45,10 @@ func TestAClaimOfUnknownOutcomeIsDelivered(t *testing.T) {
 			for len(v.Server.Children(path+"/zkqueue/claims")) == 0 {
 				time.Sleep(time.Microsecond)
 			}
-			for _, name := range v.Server.Children(path + "/zkqueue/writers") {
-				v.Server.Delete(path + "/zkqueue/writers/" + name)
+			dir := path + "/zkqueue/writers"
+			dir += "/" + v.Data(dir)
+			for _, name := range v.Server.Children(dir) {
+				v.Server.Delete(dir + "/" + name)
 			}
 		}()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

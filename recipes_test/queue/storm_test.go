@@ -344,7 +344,7 @@ func TestASlowAnswerMakesNoDelayedElementLate(t *testing.T) {
 				start := time.Now()
 				require.NoError(t, p.Put(t.Context(), 1, zkqueue.WithDelay(10*time.Second)))
 				require.NoError(t, p.Put(t.Context(), 2, zkqueue.WithDelay(20*time.Second)))
-				v.Server.Intercept(zktest.On(zktest.SetData, path+"/zkqueue/writers").DelayReply(2 * time.Second).Times(1))
+				v.Server.Intercept(zktest.On(zktest.SetData, path+"/zkqueue/writers/*").DelayReply(2 * time.Second).Times(1))
 				slow(v, q)
 				require.Equal(t, 1, take(t, q))
 				v.Took(start, 10*time.Second, "the first delay")
