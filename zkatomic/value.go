@@ -2,9 +2,11 @@ package zkatomic
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/go-menagerie/menagerie/internal/cell"
 	"github.com/go-menagerie/menagerie/internal/codec"
@@ -18,11 +20,15 @@ import (
 
 // Value is sync/atomic's Value for many machines: a value of type T, or none. Changes are made like those of
 // [Int64]. Store, Swap and Delete replace a value that cannot be decoded, too.
-type Value[T any] struct{ cell *cell.Cell }
+type Value[T any] struct {
+	cell *cell.Cell
+	// shown is Founded of the last snapshot that this object has given, 0 before the first. After a Destroy the versions begin again.
+	shown atomic.Int64
+}
 
 // NewValue names a value.
 func NewValue[T any](s *zksync.Session, path string, opts ...zksync.Option) *Value[T] {
-	return &Value[T]{cell.New(session.NewValueAccess("zkatomic", (*session.Session)(s), path, opts), layout.Value, true)}
+	return &Value[T]{cell: cell.New(session.NewValueAccess("zkatomic", (*session.Session)(s), path, opts), layout.Value, true)}
 }
 
 // made is v, which NewValue has made. For a zero or nil value it panics.
@@ -49,6 +55,7 @@ func (v *Value[T]) LoadSnapshot(ctx context.Context) (Snapshot[T], error) {
 	if err != nil {
 		return Snapshot[T]{}, err
 	}
+	v.shown.Store(now.Founded)
 	s := Snapshot[T]{Version: now.Version}
 	s.Value, s.OK, err = v.decode(op, now)
 	return s, err
@@ -89,14 +96,24 @@ func (v *Value[T]) Swap(ctx context.Context, value T) (old T, ok bool, err error
 // StoreIf sets the value if the version is still that of a [Snapshot], and reports whether it was. Also the value
 // that there is gets a new version. So of several calls with one version one succeeds, and none after another
 // change, or after Delete. With the version of a snapshot without a value it stores only if there was none since.
+// After a Destroy the versions of the last snapshot of this object are not those of any value. Other numbers, which the
+// program has kept, are taken for versions of the present value.
 func (v *Value[T]) StoreIf(ctx context.Context, version int64, value T) (stored bool, err error) {
 	const op = "store-if"
 	next, err := v.made().encode(op, value)
 	if err != nil {
 		return false, err
 	}
-	was, err := v.change(ctx, op, cell.Call{Always: true}, func(now cell.Content) (cell.Content, bool) { return next, now.Version == version })
-	return err == nil && was.Version == version, err
+	known, _ := v.cell.Known()
+	of := cmp.Or(v.shown.Load(), known.Founded)
+	if of != 0 && known.Founded == 0 { // it is not known which value is known
+		if err := v.cell.Make(ctx, op); err != nil {
+			return false, err
+		}
+	}
+	is := func(now cell.Content) bool { return now.Version == version && (of == 0 || now.Founded == of) }
+	was, err := v.change(ctx, op, cell.Call{Always: true}, func(now cell.Content) (cell.Content, bool) { return next, is(now) })
+	return err == nil && is(was), err
 }
 
 // replace sets the value, and returns the content before; with blind that may be an old one.

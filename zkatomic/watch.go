@@ -25,7 +25,10 @@ type Snapshot[T any] struct {
 // may leave some out, and comes to the latest. The loop ends with ctx, whose error comes last. After a value
 // that cannot be decoded it goes on. If the nodes are removed externally, the versions begin again.
 func (v *Value[T]) Watch(ctx context.Context) iter.Seq2[Snapshot[T], error] {
-	return watch(ctx, v.made().cell, func(now cell.Content) (T, bool, error) { return v.decode("watch", now) })
+	return watch(ctx, v.made().cell, func(now cell.Content) (T, bool, error) {
+		v.shown.Store(now.Founded)
+		return v.decode("watch", now)
+	})
 }
 
 // Watch is [Value.Watch] for a number. There is always a value: 0 at first.

@@ -53,6 +53,7 @@ type Content struct {
 	Data    []byte
 	OK      bool  // there is a value
 	Version int64 // of the node: it counts the changes. It is unwritten if the servers have never had the content
+	Founded int64 // the czxid of the node; 0 if this object made it and has not read it since
 }
 
 // unwritten is no version of a node.
@@ -62,20 +63,19 @@ func (c Content) equal(o Content) bool { return c.OK == o.OK && bytes.Equal(c.Da
 
 // ContentOf is the content of a node with this data and Stat.
 func ContentOf(data []byte, stat *zk.Stat) Content {
-	return Content{data, stat.NumChildren == 0, int64(stat.Version)}
+	return Content{data, stat.NumChildren == 0, int64(stat.Version), stat.Czxid}
 }
 
 // state is the content at one time.
 type state struct {
 	Content
-	founded int64  // the czxid of the node; 0 if this object made it and has not read it since
-	life    string // of the cell: see [record.WritersOf]
+	life string // of the cell: see [record.WritersOf]
 }
 
 // before reports whether s was the state before t was.
 func (s state) before(t state) bool {
-	if s.founded != t.founded && s.founded != 0 && t.founded != 0 {
-		return s.founded < t.founded
+	if s.Founded != t.Founded && s.Founded != 0 && t.Founded != 0 {
+		return s.Founded < t.Founded
 	}
 	return int32(s.Version)-int32(t.Version) < 0 // also when the version has passed its greatest number
 }
@@ -147,9 +147,9 @@ func (c *Cell) get(ctx context.Context, e *zkconn.Epoch, known *state) (s state,
 	var data []byte
 	var stat *zk.Stat
 	life, same := "", false
-	if known != nil && known.founded != 0 {
+	if known != nil && known.Founded != 0 {
 		data, stat, err = e.Get(ctx, c.Node())
-		life, same = known.life, err != nil || stat.Czxid == known.founded
+		life, same = known.life, err != nil || stat.Czxid == known.Founded
 	}
 	if !same {
 		data, stat, life, err = record.ReadAlive(ctx, e, c.base, c.Node())
@@ -160,7 +160,7 @@ func (c *Cell) get(ctx context.Context, e *zkconn.Epoch, known *state) (s state,
 	case err != nil:
 		return s, false, err
 	}
-	return state{ContentOf(data, stat), stat.Czxid, life}, true, nil
+	return state{ContentOf(data, stat), life}, true, nil
 }
 
 // learn keeps s unless something newer is known.
@@ -192,6 +192,14 @@ func (c *Cell) Load(ctx context.Context, op string) (now Content, err error) {
 		}
 	})
 	return now, err
+}
+
+// Known is the newest content that this object has seen; ok is false if that is none.
+func (c *Cell) Known() (now Content, ok bool) {
+	if known := c.known.Load(); known != nil {
+		return known.Content, true
+	}
+	return now, false
 }
 
 // present is what this object knows to have been the state, or reads.

@@ -90,7 +90,7 @@ func (c *Cell) write(pass *gate.Pass, was state, next Next) error {
 		return gate.ErrRefused
 	case errors.Is(err, zk.ErrNoNode): // the directory of the writers
 		now, there, err := c.look(pass.Context, pass.Epoch)
-		if err == nil && there && now.founded == was.founded {
+		if err == nil && there && now.Founded == was.Founded {
 			return c.removed()
 		}
 		return cmp.Or(err, gate.ErrRefused)
@@ -98,12 +98,12 @@ func (c *Cell) write(pass *gate.Pass, was state, next Next) error {
 		return err
 	}
 	// Without an answer the version is this one at least. If it is a later one, a change that is computed from this is refused.
-	now := state{next.Content, was.founded, was.life}
-	now.Version = int64(zkconn.NextVersion(int32(was.Version)))
+	now := state{next.Content, was.life}
+	now.Version, now.Founded = int64(zkconn.NextVersion(int32(was.Version))), was.Founded
 	switch {
 	case len(res) > 0 && res[0].Stat != nil:
-		now.Version, now.founded = int64(res[0].Stat.Version), res[0].Stat.Czxid
-	case next.Blind, was.founded == 0: // others may have changed it many times since was; and StoreIf must know which cell it was
+		now.Version, now.Founded = int64(res[0].Stat.Version), res[0].Stat.Czxid
+	case next.Blind, was.Founded == 0: // others may have changed it many times since was; and StoreIf must know which cell it was
 		// The refusal that has shown that the change was applied came from the leader, so this server has it by now. If the look
 		// fails, the version above must do: then a server that lags may yet show what was there before.
 		_, _, _ = c.look(pass.Context, pass.Epoch)
