@@ -96,8 +96,8 @@ func (v *Value[T]) Swap(ctx context.Context, value T) (old T, ok bool, err error
 // StoreIf sets the value if the version is still that of a [Snapshot], and reports whether it was. Also the value
 // that there is gets a new version. So of several calls with one version one succeeds, and none after another
 // change, or after Delete. With the version of a snapshot without a value it stores only if there was none since.
-// After a Destroy the versions of the last snapshot of this object are not those of any value. Other numbers, which the
-// program has kept, are taken for versions of the present value.
+// After a [Value.Destroy] the version of the last snapshot of this object is that of no value; other numbers are taken for
+// versions of the present one.
 func (v *Value[T]) StoreIf(ctx context.Context, version int64, value T) (stored bool, err error) {
 	const op = "store-if"
 	next, err := v.made().encode(op, value)
