@@ -24,30 +24,25 @@ type run struct {
 // extra is the last run out of turn: see [Cron.RunNow].
 type extra struct {
 	run
-	Number int64 `json:"number"` // of the newest request that it is for; it is for all requests up to that one
+	Version int32 `json:"version"` // of the record before the start; never 0, because the holder writes the record when it takes over
 
-	// The run before it, for a process that asked for that one, and has not seen yet how it ended.
-	Served int64  `json:"served,omitempty"`
+	// The run before it, for a call that has not seen yet how it ended; 0 if there was none.
+	Before int32  `json:"before,omitempty"`
 	Failed string `json:"failed,omitempty"`
 }
 
-// number is that of the newest request for which a run has begun; 0 if there is none.
-func (r run) number() int64 {
-	if r.Extra == nil {
-		return 0
-	}
-	return r.Extra.Number
-}
+// begun reports whether a run out of turn has begun since the record had this version. Versions wrap around.
+func (r run) begun(since int32) bool { return r.Extra != nil && r.Extra.Version-since >= 0 }
 
-// outcome is how the run for a request has ended. done is false if it has not.
-func (r run) outcome(request int64) (failed string, done bool) {
+// outcome is how a run that has begun since this version has ended. done is false if none has.
+func (r run) outcome(since int32) (failed string, done bool) {
 	x := r.Extra
 	switch {
-	case x == nil:
+	case !r.begun(since):
 		return "", false
-	case x.Number >= request && !x.unfinished():
+	case !x.unfinished():
 		return x.Err, true
-	case x.Served >= request:
+	case x.Before != 0 && x.Before-since >= 0:
 		return x.Failed, true
 	}
 	return "", false

@@ -1,14 +1,11 @@
 package zkcron
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -19,28 +16,32 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-// This file has the runs out of turn. A request is an ephemeral sequential node below the record of the job, so it goes with its
-// caller. The process with the lease watches the names of these nodes. It runs the job for the newest request, and so for all that it
-// sees then: the start of the run has the number of that request, in a transaction that checks that its node still exists. A caller
-// watches the record until the run for its number, or a later one, has ended.
+// This file has the runs out of turn. A call first reads the version of the job's record: a run whose start is written after that is
+// for this call. Then it creates a request: an ephemeral node below the record, with that version in its name, so it goes with its
+// caller. The process with the lease watches the names of these nodes. It runs the job if one has a version after that of the last
+// start, in a transaction that checks that the node still exists. So a request that arrives late, or twice, starts nothing if
+// a run has begun for its call. A caller watches the record until such a run has ended.
 
 // ErrFailed is the error of RunNow if the job ran and failed. The text has the error of the function.
 var ErrFailed = errors.New("the run failed")
 
 // request is a node that asks for a run out of turn.
 type request struct {
-	number int64 // greater than those of all requests before; 0 if there is none
-	uuid   string
-	path   string // on the servers
+	path  string // as the user knows it; "" if there is none
+	since int32  // the version of the record that the call has read
 }
 
-const requestSuffix = "-run-"
+const requestPrefix = "run-"
+
+// requestName is what the name of a request begins with.
+func requestName(since int32) string { return fmt.Sprintf("%s%08x-", requestPrefix, uint32(since)) }
 
 // requestOf reads the name of a node below the record.
-func requestOf(name string) (r request, ok bool) {
-	prefix, number, ok := strings.Cut(name, requestSuffix)
-	n, err := strconv.ParseInt(number, 10, 64)
-	return request{number: n + 1, uuid: strings.TrimPrefix(prefix, node.Prefix(""))}, ok && err == nil && n >= 0
+func requestOf(name string) (since int32, ok bool) {
+	rest, ok := strings.CutPrefix(name, requestPrefix)
+	digits, _, more := strings.Cut(rest, "-")
+	n, err := strconv.ParseUint(digits, 16, 32)
+	return int32(uint32(n)), ok && more && err == nil
 }
 
 // RunNow has the job run once out of turn, in the process that has its lease, wherever that is, and returns when the run has ended:
@@ -66,88 +67,85 @@ func (c *Cron) RunNow(ctx context.Context, name string) error {
 // call is a call of RunNow.
 type call struct {
 	*runner
-	known bool    // the job is registered here, so the call may make it
-	mine  request // its number is 0 before the call has asked
+	known bool  // the job is registered here, so the call may make it
+	made  int64 // the czxid of the record; 0 before the call has read it
+	since int32 // its version then
 }
 
-// serve asks for a run, and waits until it has ended. A session before may have asked.
-func (c *call) serve(ctx context.Context, e *zkconn.Epoch) (err error) {
-	begun := false
-	if c.mine.number > 0 {
-		begun, err = c.resume(ctx, e)
-	}
-	for pace := (node.Pace{Free: 2}); err == nil; err = pace.Rest(ctx, e) {
-		if !begun {
-			if err := c.ask(ctx, e); err != nil {
-				return err
+// serve asks for a run, unless one has begun since the call began, and waits until it has ended. A session before may have asked.
+func (c *call) serve(ctx context.Context, e *zkconn.Epoch) error {
+	dir, mine := c.terms.Base+recordName, ""
+	defer func() {
+		if mine != "" {
+			node.Settle(e, e.Reap(zkconn.Orphan{Dir: dir, Node: mine}), node.Grace)
+		}
+	}()
+	l := record.Hear(e)
+	defer l.Stop()
+	for pace := (node.Pace{Free: 2}); ; {
+		r, err := c.read(ctx, e, l)
+		if failed, done := r.outcome(c.since); done && err == nil {
+			if failed != "" {
+				err = fmt.Errorf("%w: %s", ErrFailed, failed)
+			}
+			return err
+		}
+		if err == nil && mine == "" && !r.begun(c.since) {
+			id := ""
+			if id, err = record.PutNamedMark(ctx, e, dir, requestName(c.since), c.cron.at.ACL()); err == nil {
+				mine = dir + "/" + id
 			}
 		}
-		failed, err := c.await(ctx, e)
-		if errors.Is(err, errWithdrawn) { // another program has removed the node
-			begun = false
-			continue
-		}
-		if !errors.Is(err, zkconn.ErrOver) {
-			node.Abandon(e, c.terms.Base+recordName, c.mine.uuid)
-		}
-		if err == nil && failed != "" {
-			err = fmt.Errorf("%w: %s", ErrFailed, failed)
-		}
-		return err
-	}
-	return err
-}
-
-// resume finds out whether the run for which a session before has asked has begun. It removes the request first, if it is still there:
-// after that, no run begins for it alone. So if it has not begun by then, the call may ask again.
-func (c *call) resume(ctx context.Context, e *zkconn.Epoch) (begun bool, err error) {
-	err = record.Insist(ctx, e, func() error { return e.Delete(ctx, c.mine.path) })
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return false, err
-	}
-	if err := record.Synced(ctx, e, c.terms.Base+recordName); err != nil { // the delete may have been refused by a server that lags
-		return false, err
-	}
-	data, _, err := e.Get(ctx, c.terms.Base+recordName)
-	if errors.Is(err, zk.ErrNoNode) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	r, err := decode(data)
-	return r.number() >= c.mine.number, err
-}
-
-// ask makes the node of the request.
-func (c *call) ask(ctx context.Context, e *zkconn.Epoch) error {
-	dir := c.terms.Base + recordName
-	var plain atomic.Bool
-	plain.Store(true) // the data of the record are those of the holder
-	for pace := (node.Pace{Free: 2}); ; {
-		n, err := node.Make(ctx, e, node.Spec{
-			Dir: dir, ACL: c.cron.at.ACL(), Flags: zk.FlagEphemeral | zk.FlagSequence, Data: c.cron.at.Owner, Plain: &plain,
-			Name:   func(uuid string) string { return node.Prefix(uuid) + requestSuffix },
-			Before: func() []any { return []any{&zk.CheckVersionRequest{Path: dir, Version: -1}} },
-		})
 		if err == nil {
-			c.mine, _ = requestOf(n.Name)
-			c.mine.path = n.Path
-			return nil
-		}
-		switch {
-		case errors.As(err, new(*node.Refused)):
-			err = c.make(ctx, e)
-		case errors.Is(err, node.ErrGone): // another program has removed it
-			err = nil
+			mine, err = c.listen(ctx, e, l, mine)
+		} else if errors.Is(err, zk.ErrNoNode) {
+			mine = ""
+			if err = c.make(ctx, e); err == nil {
+				err = pace.Rest(ctx, e)
+			}
 		}
 		if err != nil {
 			return err
 		}
-		if err := pace.Rest(ctx, e); err != nil {
+	}
+}
+
+// read reads the record, and listens to its next change. When it reads the record for the first time, that is as it was after the
+// call began: a run that has begun before does not count.
+func (c *call) read(ctx context.Context, e *zkconn.Epoch, l *record.Listener) (r run, err error) {
+	err = record.Insist(ctx, e, func() error {
+		if c.made == 0 {
+			if err := record.Synced(ctx, e, c.terms.Base+recordName); err != nil {
+				return err
+			}
+		}
+		l.Stop()
+		now, err := l.Read(ctx, c.terms.Base+recordName)
+		if err != nil {
 			return err
 		}
+		if c.made == 0 {
+			c.made, c.since = now.Stat.Czxid, now.Stat.Version
+		} else if c.made != now.Stat.Czxid { // another program has removed the record
+			c.made = 0
+			return zk.ErrNoNode
+		}
+		r, err = decode(now.Data)
+		return err
+	})
+	return r, err
+}
+
+// listen waits until the record may have changed. It returns the path of the request, "" if another program has removed it.
+func (c *call) listen(ctx context.Context, e *zkconn.Epoch, l *record.Listener, mine string) (string, error) {
+	heard, _, err := l.Next(ctx, time.Minute)
+	if err == nil && heard == "" && mine != "" {
+		var there bool
+		if _, there, err = e.Exists(ctx, mine); err == nil && !there {
+			mine = ""
+		}
 	}
+	return mine, err
 }
 
 // make makes the job if it is registered here, or its record if another program has removed that.
@@ -177,38 +175,6 @@ func (c *call) make(ctx context.Context, e *zkconn.Epoch) error {
 	return err
 }
 
-// await waits until the run for the request has ended, and returns the text of its error. The error is errWithdrawn if the request is gone.
-func (c *call) await(ctx context.Context, e *zkconn.Epoch) (failed string, err error) {
-	l := record.Hear(e)
-	defer l.Stop()
-	for {
-		var r run
-		err := record.Insist(ctx, e, func() error {
-			l.Stop()
-			now, err := l.Read(ctx, c.terms.Base+recordName)
-			if err == nil {
-				r, err = decode(now.Data)
-			}
-			return err
-		})
-		if errors.Is(err, zk.ErrNoNode) {
-			return "", errWithdrawn
-		}
-		if failed, done := r.outcome(c.mine.number); done || err != nil {
-			return failed, err
-		}
-		heard, _, err := l.Next(ctx, time.Minute)
-		if err != nil {
-			return "", err
-		}
-		if heard == "" && r.number() < c.mine.number {
-			if _, there, err := e.Exists(ctx, c.mine.path); err != nil || !there {
-				return "", errors.Join(err, errWithdrawn)
-			}
-		}
-	}
-}
-
 // errWithdrawn means that the node of a request is gone.
 var errWithdrawn = errors.New("the request is gone")
 
@@ -229,7 +195,7 @@ func (s *shift) serveRequests(ctx context.Context) error {
 		}
 	default:
 	}
-	if s.record.unfinished() || !s.record.underWay() && s.request.number <= s.record.number() {
+	if s.record.unfinished() || !s.record.underWay() && (s.request.path == "" || s.record.begun(s.request.since)) {
 		return nil
 	}
 	t := Tick{Name: s.name, Scheduled: s.cron.clock.now().In(s.zone), OutOfTurn: true, LastErr: s.record.Err}
@@ -254,8 +220,7 @@ func (s *shift) unwatch() {
 	}
 }
 
-// list finds the newest request that waits, and watches for others. A request that arrived twice at the servers has two nodes
-// of one uuid: if a run has begun for the first, the second does not count.
+// list finds a request for which no run has begun, and watches for others.
 func (s *shift) list(ctx context.Context) error {
 	e, dir := s.lease.Ticket().Epoch, s.terms.Base+recordName
 	s.unwatch()
@@ -271,18 +236,9 @@ func (s *shift) list(ctx context.Context) error {
 		return r.Err
 	}
 	s.request = request{}
-	all := make([]request, 0, len(found.Names))
 	for _, name := range found.Names {
-		if r, ok := requestOf(name); ok {
-			r.path = s.node + recordName + "/" + name
-			all = append(all, r)
-		}
-	}
-	slices.SortFunc(all, func(a, b request) int { return cmp.Compare(a.number, b.number) })
-	for i, r := range all {
-		twice := slices.ContainsFunc(all[:i], func(o request) bool { return o.uuid == r.uuid && o.number <= s.record.number() })
-		if r.number > s.record.number() && !twice {
-			s.request = r
+		if since, ok := requestOf(name); ok && !s.record.begun(since) {
+			s.request = request{s.node + recordName + "/" + name, since}
 		}
 	}
 	return nil

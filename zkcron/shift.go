@@ -36,7 +36,7 @@ type shift struct {
 
 	requests chan struct{} // has a value when the requests have to be listed
 	watch    *zkconn.Watch // of the requests
-	request  request       // the newest one; its number is 0 if none waits
+	request  request       // one that waits, or has waited
 }
 
 // abandoned is the error of a run whose end was not recorded.

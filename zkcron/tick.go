@@ -30,15 +30,15 @@ func (s *shift) start(t Tick) run {
 	if !t.OutOfTurn {
 		return r
 	}
-	x, to := &extra{run: r, Number: s.record.number()}, s.record
+	x, to := &extra{run: r, Version: s.version}, s.record
 	x.Extra = nil
-	if before := s.record.Extra; before != nil {
-		x.Served, x.Failed = before.Served, before.Failed
-		if !before.unfinished() {
-			x.Served, x.Failed = before.Number, before.Err
-		}
+	switch before := s.record.Extra; {
+	case before == nil:
+	case before.unfinished(): // this is the same run once more
+		x.Before, x.Failed = before.Before, before.Failed
+	default:
+		x.Before, x.Failed = before.Version, before.Err
 	}
-	x.Number = max(x.Number, s.request.number)
 	to.Extra = x
 	return to
 }

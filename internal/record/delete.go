@@ -17,9 +17,14 @@ import (
 // PutMark makes such a child, the mark, under the present node at path, and returns its id. The error is
 // zk.ErrNoNode if there is no node. The mark is ephemeral: it ends with the session.
 func PutMark(ctx context.Context, e *zkconn.Epoch, path string, acl []zk.ACL) (id string, err error) {
+	return PutNamedMark(ctx, e, path, "", acl)
+}
+
+// PutNamedMark is PutMark for an id that begins with name.
+func PutNamedMark(ctx context.Context, e *zkconn.Epoch, path, name string, acl []zk.ACL) (id string, err error) {
 	r := node.Insist(ctx, e)
 	for r.Next() {
-		id = node.NewUUID() // a new id for each request: a request that got no answer may yet mark a later node
+		id = name + node.NewUUID() // a new id for each request: a request that got no answer may yet mark a later node
 		call := e.StartMulti(&zk.CreateRequest{Path: path + "/" + id, Acl: acl, Flags: zk.FlagEphemeral})
 		_, err := call.Wait(ctx, e)
 		if !call.Answered() || zkconn.Unknown(err) {
