@@ -118,7 +118,10 @@ func (c *Cron) Next(name string) (time.Time, bool) {
 	}
 	now := c.clock.now()
 	t := j.schedule.next(now.In(j.zone))
-	return t, t.After(now)
+	if !t.After(now) || !t.Before(now.AddDate(never, 0, 0).Add(-1)) { // the search has ended without a tick
+		return time.Time{}, false
+	}
+	return t, true
 }
 
 // job is the registered job of a name; nil if there is none.

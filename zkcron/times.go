@@ -55,6 +55,9 @@ func (c crontab) next(t time.Time) time.Time {
 		_, offset := period.Zone()
 		ahead := time.Duration(offset) * time.Second
 		_, change := period.ZoneBounds()
+		if !change.IsZero() && !change.After(period) { // package time takes the years of a rule for ones of 365 days
+			change = period.Truncate(24 * time.Hour).Add(24 * time.Hour)
+		}
 		n := c.Next(t.UTC().Add(ahead)).Add(-ahead)
 		found := n.After(t) // it returns the zero time if it finds none
 		switch {

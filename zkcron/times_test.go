@@ -2,6 +2,7 @@ package zkcron
 
 import (
 	"archive/zip"
+	"context"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -31,6 +32,38 @@ func TestASpecAlwaysHasANextTick(t *testing.T) {
 	at := time.Date(2092, 2, 29, 5, 30, 0, 0, time.UTC)
 	require.Equal(t, at.AddDate(4, 0, 0), s.next(at))
 	require.Equal(t, time.Date(2104, 2, 29, 5, 30, 0, 0, time.UTC), s.next(at.AddDate(4, 0, 0)), "2100 is no leap year")
+}
+
+// Years for which the time zone data have only a rule. The bounds of package time end there one day before a leap year does.
+func TestTheLastDayOfALeapYearHasItsTicks(t *testing.T) {
+	for _, zone := range []string{"Europe/Berlin", "America/New_York", "Australia/Sydney"} {
+		s, _, loc, err := parse("CRON_TZ="+zone+" 0 */6 * * *", nil)
+		require.NoError(t, err)
+		at := time.Date(2096, 12, 30, 0, 0, 0, 0, loc)
+		for range 12 {
+			next := s.next(at)
+			require.Equal(t, 6*time.Hour, next.Sub(at))
+			at = next
+		}
+		leap, _, _, err := parse("CRON_TZ="+zone+" 0 12 29 2 *", nil)
+		require.NoError(t, err)
+		require.Equal(t, time.Date(2104, 2, 29, 12, 0, 0, 0, loc), leap.next(at))
+	}
+}
+
+// A zone whose clocks go from 2:00 to 3:00 on each 21st of March.
+func TestNextOfATimeThatTheClocksSkipInEachYearIsFalse(t *testing.T) {
+	types := "TZif2" + strings.Repeat("\x00", 15+4*4) + "\x00\x00\x00\x01\x00\x00\x00\x04" + strings.Repeat("\x00", 6) + "ABC\x00"
+	loc, err := time.LoadLocationFromTZData("Test/Skips", []byte(types+types+"\nABC0DEF,J80/2,J300/3\n"))
+	require.NoError(t, err)
+	c := New(nil, "/s")
+	c.At("skipped", "30 2 21 3 *", func(context.Context, Tick) error { return nil }, WithLocation(loc))
+	c.At("shown", "30 3 21 3 *", func(context.Context, Tick) error { return nil }, WithLocation(loc))
+	_, there := c.Next("skipped")
+	require.False(t, there)
+	at, there := c.Next("shown")
+	require.True(t, there)
+	require.Equal(t, "21 March 3:30", at.Format("2 January 3:04"))
 }
 
 func TestADescriptorIsTheSpecThatTheParserOfOthersHasForIt(t *testing.T) {
