@@ -175,9 +175,10 @@ func (c *Cron) Run(ctx context.Context) error {
 // ever run a job of this name, the error is zksync.ErrNotFound. All times are in UTC.
 func (c *Cron) Last(ctx context.Context, name string) (Record, error) {
 	var r run
+	c.made()
 	err := checkName(name)
 	if err == nil {
-		err = c.made().at.Run(ctx, "last", func(ctx context.Context, e *zkconn.Epoch) error {
+		err = c.at.Run(ctx, "last", func(ctx context.Context, e *zkconn.Epoch) error {
 			if err := record.Synced(ctx, e, c.root.Base); err != nil {
 				return err
 			}

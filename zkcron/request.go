@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
@@ -51,18 +52,24 @@ func requestOf(name string) (since int32, ok bool) {
 // If no process runs the job, RunNow waits. If ctx ends before the run begins, the request is withdrawn. If the job was never made,
 // the error is zksync.ErrNotFound. The schedule is as without it: Tick.Missed, Tick.LastErr and [Cron.Last] are about ticks.
 func (c *Cron) RunNow(ctx context.Context, name string) error {
+	j := c.made().job(name)
+	known := j != nil && j.bad == nil
+	if !known {
+		j = &job{name: name}
+	}
+	asks := &call{runner: newRunner(c, j), known: known}
 	err := checkName(name)
+	if s, _ := ctx.Value(running{}).(*shift); err == nil && s != nil && s.cron.at.Session == c.at.Session && s.terms.Base == asks.terms.Base {
+		err = errs.Misuse("the function of the job %s would wait for its own end; start RunNow in a goroutine with another context", errs.Quote(name))
+	}
 	if err == nil {
-		j := c.made().job(name)
-		known := j != nil && j.bad == nil
-		if !known {
-			j = &job{name: name}
-		}
-		asks := &call{runner: newRunner(c, j), known: known}
 		err = c.at.Run(ctx, "run now", asks.serve)
 	}
 	return c.at.Named("run now", err)
 }
+
+// running is the key of the context of a job's function. The value is the shift.
+type running struct{}
 
 // call is a call of RunNow.
 type call struct {

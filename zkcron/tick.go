@@ -88,7 +88,7 @@ func (s *shift) tick(ctx context.Context, t Tick, due time.Time, checks ...any) 
 
 // call runs the function.
 func (s *shift) call(ctx context.Context, t Tick, began time.Time) error {
-	ctx, end := s.lease.Bind(ctx)
+	ctx, end := s.lease.Bind(context.WithValue(ctx, running{}, s))
 	defer end()
 	if s.timeout > 0 {
 		var cancel context.CancelFunc

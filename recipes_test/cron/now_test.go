@@ -307,4 +307,31 @@ func TestAcceptance198ARequestThatIsWithdrawnInTimeStartsNothing(t *testing.T) {
 		require.Len(t, b.all(), 1)
 		ends(v, cancel, run)
 	})
+	require.PanicsWithError(t, "zkcron: a Cron without a session: make it with New: misuse", func() { _ = new(zkcron.Cron).RunNow(t.Context(), "") })
+}
+
+// The function of one job may ask for another one, and not for itself.
+func TestAFunctionThatWaitsForARunOfItsOwnJobIsMisuse(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		var b book
+		c := zkcron.New(v.Session(), path)
+		c.At("other", "@yearly", b.writes(0, nil))
+		c.At(job, "@yearly", func(ctx context.Context, _ zkcron.Tick) error {
+			if err := c.RunNow(ctx, "other"); err != nil {
+				return err
+			}
+			return zkcron.New(v.Session(), path).RunNow(context.WithoutCancel(ctx), "nothing")
+		})
+		same := zkcron.New(v.Session(), path)
+		ctx, cancel := context.WithCancel(t.Context())
+		c.At("own", "@yearly", func(ctx context.Context, _ zkcron.Tick) error { return c.RunNow(ctx, "own") })
+		run := starts(ctx, c)
+		v.Quiet()
+		require.EqualError(t, same.RunNow(t.Context(), "own"), `zkcron: run now /schedules/a: the run failed: zkcron: run now /schedules/a: `+
+			`the function of the job "own" would wait for its own end; start RunNow in a goroutine with another context: misuse`)
+		require.ErrorContains(t, same.RunNow(t.Context(), job), `not found: a job "nothing"`)
+		require.Len(t, b.all(), 1)
+		ends(v, cancel, run)
+	})
+	require.PanicsWithError(t, "zkcron: a Cron without a session: make it with New: misuse", func() { _ = new(zkcron.Cron).RunNow(t.Context(), "") })
 }
