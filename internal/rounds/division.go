@@ -79,9 +79,12 @@ type Part struct {
 
 // Division says which worker each item belongs to, among those that have it in their list. A worker and an item have a score (Thaler,
 // Ravishankar: Using name-based mappings to increase hit rates, 1998). The pairs are taken by their scores, the greatest first: an
-// item belongs to the first worker that has fewer than ceil(items/workers) then. So the division depends on the workers and the
-// items only. If all have room for it, that is rendezvous hashing: when a worker comes or goes, no item moves between two others.
-// The bound moves some more.
+// item belongs to the first worker that has room then: it has fewer than floor(items/workers), or has that many, and fewer than
+// items%workers others have one more. So the division depends on the workers and the items only. If all have room for it, that is
+// rendezvous hashing: when a worker comes or goes, no item moves between two others. The bounds move some more. With ceil(items/workers) as
+// the only bound a worker that goes would move many: if each has one item, two would have room for all.
+//
+// Workers whose lists have no item in common, directly or through others, have bounds of their own.
 //
 // An item that has failed belongs to a worker where it has not failed, or else to the one where it failed first. That moves no other
 // item: the item keeps its place in the count of the worker that it left.

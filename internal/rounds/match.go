@@ -6,31 +6,40 @@ import (
 	"slices"
 )
 
-// match gives each item one of the workers, which are sorted: their indexes, by the items. Taking the pairs by their scores is a
-// stable matching in which both sides go by the same scores. There is only one, so it may be found in any order (Gale, Shapley: College
-// admissions and the stability of marriage, 1962): each item asks its workers in turn, and a full worker sends its
-// worst item on.
+// match gives each item one of the workers, which are sorted: their indexes, by the items.
+//
+// A set of bids that the shares allow is independent in a matroid: the union of one with so many bids for each worker, and one with a bid
+// more for so many workers. So the bids that are taken when all are asked by their scores may be found in any order, as in a stable matching
+// in which both sides go by the same scores (Fleiner: A fixed-point approach to stable matchings, 2003): each item asks its workers in turn,
+// and if that is too much, the worst bid that can make room goes on.
 func match(ws []worker) map[uint64]int {
-	items := union(ws)
-	most := bound(ws, len(items))
-	held, of := make([]bids, len(ws)), make(map[uint64]int, len(items))
-	for _, item := range items {
-		next := best(ws, item, bid{score: math.MaxUint64, worker: -1})
-		for next.worker >= 0 {
-			h := &held[next.worker]
-			heap.Push(h, next)
-			if len(*h) <= most {
-				break
+	s := sharesOf(ws)
+	of := make(map[uint64]int)
+	var rest []uint64
+	for _, item := range union(ws) {
+		next, full := best(ws, item, first), true
+		for next.worker >= 0 && full {
+			if next, full = s.take(next); full {
+				item = next.item
+				next = best(ws, item, next)
 			}
-			next = heap.Pop(h).(bid)
-			item = next.item
-			next = best(ws, item, next)
 		}
-		if next.worker < 0 { // only some have it in their lists, and they are full
-			of[item] = best(ws, item, bid{score: math.MaxUint64, worker: -1}).worker
+		if full {
+			rest = append(rest, item) // only some have it in their lists, and they are full
 		}
 	}
-	for k, h := range held {
+	slices.Sort(rest)
+	for _, item := range rest {
+		b := best(ws, item, first)
+		for next := b; next.worker >= 0; next = best(ws, item, next) {
+			if s.room(next.worker) {
+				b = next
+				break
+			}
+		}
+		heap.Push(&s.held[b.worker], b)
+	}
+	for k, h := range s.held {
 		for _, b := range h {
 			of[b.item] = k
 		}
@@ -38,18 +47,83 @@ func match(ws []worker) map[uint64]int {
 	return of
 }
 
-// bound is how many items a worker may have.
-func bound(ws []worker, items int) int {
-	n := 0
-	for _, w := range ws {
-		if !w.Even {
-			return math.MaxInt
+// shares are how many items workers may have. Workers whose lists have items in common, directly or through others, are one set.
+type shares struct {
+	held  []bids
+	set   []int // of each worker
+	least []int // by set: floor(items/workers)
+	most  []int // by set: ceil(items/workers)
+	extra []int // by set: how many more workers may have one more than the least
+}
+
+func sharesOf(ws []worker) *shares {
+	n := len(ws)
+	s := &shares{make([]bids, n), sets(ws), make([]int, n), make([]int, n), make([]int, n)}
+	uneven := slices.ContainsFunc(ws, func(w worker) bool { return !w.Even })
+	for set := range n {
+		var members []worker
+		for k, w := range ws {
+			if s.set[k] == set {
+				members = append(members, w)
+			}
 		}
-		if len(w.List) > 0 {
-			n++
+		switch items := len(union(members)); {
+		case uneven:
+			s.least[set], s.most[set] = math.MaxInt, math.MaxInt
+		case len(members) > 0:
+			s.least[set], s.extra[set] = items/len(members), items%len(members)
+			s.most[set] = s.least[set] + min(s.extra[set], 1)
 		}
 	}
-	return (items + n - 1) / max(n, 1)
+	return s
+}
+
+// sets numbers the sets of workers.
+func sets(ws []worker) []int {
+	set := make([]int, len(ws))
+	var firsts []int // of the workers, the first with each list
+	for k, w := range ws {
+		set[k] = k
+		if same := slices.IndexFunc(firsts, func(j int) bool { return slices.Equal(ws[j].List, w.List) }); same >= 0 {
+			set[k] = set[firsts[same]]
+			continue
+		}
+		for _, j := range firsts {
+			if one, other := set[j], set[k]; one != other && slices.ContainsFunc(w.List, ws[j].List.has) {
+				for i := range k + 1 {
+					if set[i] == other {
+						set[i] = one
+					}
+				}
+			}
+		}
+		firsts = append(firsts, k)
+	}
+	return set
+}
+
+// room reports whether a worker may have one more, whatever others have.
+func (s *shares) room(k int) bool { return len(s.held[k]) < s.most[s.set[k]] }
+
+// take takes a bid. If that is one too many, it returns the one that goes.
+func (s *shares) take(b bid) (out bid, full bool) {
+	k, set := b.worker, s.set[b.worker]
+	heap.Push(&s.held[k], b)
+	switch n := len(s.held[k]); {
+	case n <= s.least[set]:
+		return bid{}, false
+	case n > s.least[set]+1:
+		return heap.Pop(&s.held[k]).(bid), true
+	case s.extra[set] > 0:
+		s.extra[set]--
+		return bid{}, false
+	}
+	for j, h := range s.held {
+		if s.set[j] == set && len(h) > s.least[set] && h[0].score < s.held[k][0].score {
+			k = j
+		}
+	}
+	return heap.Pop(&s.held[k]).(bid), true
 }
 
 // union is all items, each once.
@@ -70,6 +144,9 @@ type bid struct {
 	item, score uint64
 	worker      int // its index; -1 for none
 }
+
+// first comes before all pairs.
+var first = bid{score: math.MaxUint64, worker: -1}
 
 // best is the pair of an item that comes after another one of its pairs. Of equal scores, that of the smaller ID comes first.
 func best(ws []worker, item uint64, after bid) bid {
