@@ -96,6 +96,7 @@ type Division struct {
 	attempts []int // how often each item has failed
 	workers  map[string]worker
 	counted  map[string]worker // workers, as of the newest Settle; those that are still there have their newest parts
+	of       map[uint64]int    // the worker of each item before failures: its index by ID; nil if that is to be found out
 	owners   []string          // of each item, "" for none; nil if that is to be found out
 }
 
@@ -130,7 +131,10 @@ func (d *Division) Add(id string, p Part) {
 	}
 	w.Part = p
 	d.workers[id] = w
-	if _, counts := d.counted[id]; counts {
+	if c, counts := d.counted[id]; counts {
+		if c.Even != p.Even || !slices.Equal(c.List, p.List) { // a failure changes neither
+			d.of = nil
+		}
 		d.counted[id], d.owners = w, nil
 	}
 	for item, attempt := range p.Failed {
@@ -151,7 +155,7 @@ func (d *Division) SettleOn(age time.Duration) {
 	if d.Settled() {
 		return
 	}
-	d.counted, d.owners = maps.Clone(d.workers), nil
+	d.counted, d.of, d.owners = maps.Clone(d.workers), nil, nil
 	maps.DeleteFunc(d.counted, func(_ string, w worker) bool { return time.Since(w.since) < age })
 	if len(d.counted) == 0 {
 		d.counted = maps.Clone(d.workers)
@@ -189,10 +193,12 @@ func (d *Division) Owns(id string, item int) bool {
 // divide finds out who owns the items.
 func (d *Division) divide() {
 	ws := slices.SortedFunc(maps.Values(d.counted), func(a, b worker) int { return cmp.Compare(a.id, b.id) })
-	of := match(ws)
+	if d.of == nil {
+		d.of = match(ws)
+	}
 	d.owners = make([]string, len(d.items))
 	for i, item := range d.items {
-		if k, owned := of[item]; owned {
+		if k, owned := d.of[item]; owned {
 			d.owners[i] = oldestFailure(ws, item, k).id
 		}
 	}
