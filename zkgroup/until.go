@@ -40,9 +40,10 @@ func (a *assignment) look() {
 				return
 			}
 			missing := a.learn(dir, l.Names)
-			// Each listing has all names. The more are missing, the fewer listings: if one is, there is one when it is done.
+			// Each listing has all names. The more are missing, the fewer listings: if one is, there is one when it is done. But what is missing
+			// may all be done at any time.
 			select {
-			case <-time.After(time.Duration(missing-1) * time.Millisecond):
+			case <-time.After(min(time.Duration(missing-1)*time.Millisecond, time.Second/2)):
 			case <-ctx.Done():
 			}
 		}
