@@ -224,6 +224,7 @@ func (a *assignment) enter(ctx context.Context, e *zkconn.Epoch, data []byte) er
 		if round != a.round { // the round before has ended, and with it what it recorded
 			it.recorded, it.seen = false, false
 		}
+		it.seen = it.seen || a.w.Seen[layout.NodeName(it.name)]
 		if it.done && !it.recorded {
 			late = append(late, it)
 		}
@@ -259,6 +260,9 @@ func (a *assignment) follow(ctx context.Context) error {
 			a.update(func() { a.known = true; a.stir() })
 		case !child || !ok:
 		case ev.Kind == follow.Deleted:
+			if err := a.catchUp(ctx); err != nil {
+				return err
+			}
 			a.update(func() { a.parts.Remove(id); a.stir() })
 		case ev.Kind == follow.Created || ev.Kind == follow.Changed:
 			var p rounds.Part

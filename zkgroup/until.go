@@ -2,11 +2,15 @@ package zkgroup
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/internal/follow"
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/rounds"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
 // look ends an Assign with WithUntilDone when all is done, and follows the record of the round once this member has done its share.
@@ -65,6 +69,26 @@ func (a *assignment) learn(dir string, names []string) (missing int) {
 		}
 	})
 	return missing
+}
+
+// catchUp learns what is done before this member gets items of one that has gone. One listing is cheaper than to lock what is done already.
+func (a *assignment) catchUp(ctx context.Context) error {
+	a.mu.Lock()
+	round, over := a.round, a.over
+	a.mu.Unlock()
+	if !a.until || round == "" || over != nil {
+		return nil
+	}
+	return a.g.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
+		names, _, err := e.Children(ctx, a.w.Dir(round))
+		if err == nil {
+			a.learn(a.w.Dir(round), names)
+		}
+		if errors.Is(err, zk.ErrNoNode) { // the round has ended
+			err = nil
+		}
+		return err
+	})
 }
 
 // did is called when an item is done here. It counts down, and has update count when that may matter.

@@ -53,6 +53,7 @@ func (w *Worker) look(ctx context.Context, e *zkconn.Epoch, round string, clock 
 		if !slices.ContainsFunc(w.names, func(item string) bool { return !done[item] }) {
 			return kept{}, ErrDone
 		}
+		w.Seen = done
 		return kept{ours: true}, nil
 	}
 	over, err := w.complete(ctx, e, round, names)

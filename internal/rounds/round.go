@@ -46,6 +46,8 @@ type Worker struct {
 	List List
 	// Keep is how long a round is kept after the newest change of it, once it has no worker; 0 if it ends with its last worker.
 	Keep time.Duration
+	// Seen is the items, by the names of their nodes, that were done when Enter joined a round that is kept for this list.
+	Seen map[string]bool
 
 	digest string
 	names  []string        // of the nodes of its items
@@ -117,6 +119,7 @@ func (w *Worker) Enter(ctx, leaving context.Context, e *zkconn.Epoch, data []byt
 		}
 		now := string(open)
 		k := kept{}
+		w.Seen = nil
 		if w.Keep > 0 && now != "" {
 			if k, err = w.look(ctx, e, now, clock); err != nil {
 				return "", err

@@ -122,7 +122,7 @@ func idsOf(ms []zkgroup.Member) (ids []string) {
 func (x *crews) use(w *world) {
 	w.pause(10) // sessions that held members have ended
 	var mu sync.Mutex
-	done, last := map[string]int{}, []string{"l0", "l1", "l2"}
+	done, shares, last := map[string]int{}, map[string]int{}, []string{"l0", "l1", "l2"}
 	var joined sync.WaitGroup
 	joined.Add(len(w.houses))
 	w.all("Join and Assign at last", len(w.houses), func(ctx context.Context, a *actor, _ int) error {
@@ -141,12 +141,19 @@ func (x *crews) use(w *world) {
 		w.pause(1) // all look before the first one leaves
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
+		settled := time.Now().Add(5 * time.Second)
 		err = g.Assign(ctx, m, x.items, func(_ context.Context, item string, _ *zksync.Lease) error {
 			mu.Lock()
 			defer mu.Unlock()
 			done[item]++
 			return nil
-		})
+		}, zkgroup.WithShare(func(share []string) {
+			mu.Lock()
+			defer mu.Unlock()
+			if time.Now().Before(settled) {
+				shares[m.ID()] = len(share)
+			}
+		}))
 		if err == nil {
 			err = g.Assign(context.WithoutCancel(ctx), m, last, func(_ context.Context, item string, _ *zksync.Lease) error {
 				mu.Lock()
@@ -160,6 +167,12 @@ func (x *crews) use(w *world) {
 		}
 		return errors.Join(err, m.Leave(context.WithoutCancel(ctx)))
 	})
+	least, sum := len(x.items)/len(w.houses), 0
+	for id, n := range shares {
+		w.must(n == least || n == least+1, "%s had %d of %d items among %d", id, n, len(x.items), len(w.houses))
+		sum += n
+	}
+	w.must(sum == len(x.items), "the shares at last are %v", shares)
 	for _, item := range append(last, x.items...) {
 		w.must(done[item] == 1, "item %s was done %d times at last", item, done[item])
 	}
