@@ -125,9 +125,11 @@ func (x *crews) use(w *world) {
 	done, shares, last := map[string]int{}, map[string]int{}, []string{"l0", "l1", "l2"}
 	var joined sync.WaitGroup
 	joined.Add(len(w.houses))
-	w.all("Join and Assign at last", len(w.houses), func(ctx context.Context, a *actor, _ int) error {
+	members := make([]*zkgroup.Membership, len(w.houses))
+	w.all("Join and Assign at last", len(w.houses), func(ctx context.Context, a *actor, i int) error {
 		g := x.object(a)
 		m, err := g.Join(ctx, zkgroup.Member{ID: "last " + a.h.String()})
+		members[i] = m
 		joined.Done()
 		if err != nil {
 			return err
@@ -142,7 +144,7 @@ func (x *crews) use(w *world) {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		settled := time.Now().Add(5 * time.Second)
-		err = g.Assign(ctx, m, x.items, func(_ context.Context, item string, _ *zksync.Lease) error {
+		return g.Assign(ctx, m, x.items, func(_ context.Context, item string, _ *zksync.Lease) error {
 			mu.Lock()
 			defer mu.Unlock()
 			done[item]++
@@ -154,18 +156,18 @@ func (x *crews) use(w *world) {
 				shares[m.ID()] = len(share)
 			}
 		}))
-		if err == nil {
-			err = g.Assign(context.WithoutCancel(ctx), m, last, func(_ context.Context, item string, _ *zksync.Lease) error {
-				mu.Lock()
-				defer mu.Unlock()
-				done[item]++
-				return nil
-			}, zkgroup.WithUntilDone(), zkgroup.WithConcurrency(2))
+	})
+	w.all("Assign until all is done", len(w.houses), func(ctx context.Context, a *actor, i int) error {
+		err := x.object(a).Assign(ctx, members[i], last, func(_ context.Context, item string, _ *zksync.Lease) error {
 			mu.Lock()
-			w.must(len(done) == len(x.items)+len(last), "the round is over at last, and done are %v", done)
-			mu.Unlock()
-		}
-		return errors.Join(err, m.Leave(context.WithoutCancel(ctx)))
+			defer mu.Unlock()
+			done[item]++
+			return nil
+		}, zkgroup.WithUntilDone(), zkgroup.WithConcurrency(2))
+		mu.Lock()
+		w.must(ctx.Err() == nil && len(done) == len(x.items)+len(last), "the round is over at last, and done are %v", done)
+		mu.Unlock()
+		return errors.Join(err, members[i].Leave(ctx))
 	})
 	least, sum := len(x.items)/len(w.houses), 0
 	for id, n := range shares {
