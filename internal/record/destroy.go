@@ -198,11 +198,12 @@ func (r *Ruin) below(ctx context.Context, e *zkconn.Epoch, all *ruins, dir strin
 		return nil
 	}
 	var users []string
+	var sessions []int64
 	err := e.GetEach(ctx, paths, func(i int, c zkconn.Content) error {
 		at, kids := join(dir, names[i]), []string(nil)
 		owned := c.Stat.EphemeralOwner != 0
 		if owned && !all.shut && !(dir == "" && node.IsUUID(names[i])) {
-			users = append(users, names[i])
+			users, sessions = append(users, names[i]), append(sessions, c.Stat.EphemeralOwner)
 		}
 		if c.Stat.NumChildren > 0 || r.Uses[at] != "" {
 			var err error
@@ -228,7 +229,7 @@ func (r *Ruin) below(ctx context.Context, e *zkconn.Epoch, all *ruins, dir strin
 		return nil
 	})
 	if err == nil && len(users) > 0 {
-		err = r.inUse(ctx, e, dir, users)
+		err = r.inUse(ctx, e, dir, users, sessions)
 	}
 	return err
 }
@@ -236,13 +237,19 @@ func (r *Ruin) below(ctx context.Context, e *zkconn.Epoch, all *ruins, dir strin
 func join(dir, name string) string { return strings.TrimPrefix(dir+"/"+name, "/") }
 
 // inUse is the error that names the users.
-func (r *Ruin) inUse(ctx context.Context, e *zkconn.Epoch, dir string, names []string) error {
+func (r *Ruin) inUse(ctx context.Context, e *zkconn.Epoch, dir string, names []string, sessions []int64) error {
 	at, what := r.Base, r.Uses[dir]
 	if dir != "" {
 		at += "/" + dir
 	}
-	if what == "" {
-		what = "nodes of sessions"
+	if what == "" { // entries of a map, whose data are values, and say nothing of an owner
+		who := make([]string, len(sessions))
+		for i, s := range sessions {
+			who[i] = fmt.Sprintf("session 0x%x", uint64(s))
+		}
+		slices.Sort(who)
+		who = slices.Compact(who)
+		return errs.Misuse("%s is in use; %d of its entries go with %s", r.What, len(names), strings.Join(who[:min(len(who), Named)], ", "))
 	}
 	who, err := Call(ctx, e, at, names)
 	if err != nil {
