@@ -168,7 +168,7 @@ func (w *work[T]) handle(d *Delivery[T]) {
 		_ = d.end(ctx, "work", elements.Ending{Again: true, Forgiven: true})
 		return
 	case d.Attempt > w.attempts: // it may be what ends the processes
-		w.bury(ctx, d, "no attempt has ended: the workers have lost the element, or have died")
+		w.bury(ctx, d, "the last attempt did not end in time: its worker has lost the element, or has died")
 		return
 	}
 	under, end := d.lease.Bind(w.working)

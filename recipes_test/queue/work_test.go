@@ -193,7 +193,7 @@ func TestAcceptance167AnElementWhoseWorkersDieIsADeadLetter(t *testing.T) {
 		dead := letters(t, q)
 		require.Len(t, dead, 1)
 		require.Equal(t, 4, dead[0].Attempts)
-		require.Contains(t, dead[0].Err, "no attempt has ended")
+		require.Contains(t, dead[0].Err, "the last attempt did not end in time")
 	})
 }
 
