@@ -2,6 +2,7 @@ package zkmap
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/go-zookeeper/zk"
@@ -19,6 +20,16 @@ const (
 	// Removed is a key that is gone.
 	Removed
 )
+
+func (k Kind) String() string {
+	switch k {
+	case Put:
+		return "put"
+	case Removed:
+		return "removed"
+	}
+	return fmt.Sprintf("Kind(%d)", int(k))
+}
 
 // Change is a change of a map. Value is zero for Removed.
 type Change[K comparable, V any] struct {
