@@ -51,7 +51,7 @@ func (r run) say(row *zksync.Contender) string {
 	case r.Err != "":
 		return "failed at " + at + ": " + wording.Brief(r.Err)
 	case r.Ended.IsZero():
-		row.State = "running"
+		row.State, row.Owner = "running", r.public().Owner
 		return "runs the tick of " + at
 	}
 	return "ran at " + at

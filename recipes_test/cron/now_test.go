@@ -2,6 +2,7 @@ package cron_test
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
@@ -66,6 +67,10 @@ func TestAcceptance196CallsThatComeBeforeTheRunBeginsShareIt(t *testing.T) {
 		began := time.Now()
 		first := asks(t.Context(), s)
 		time.Sleep(time.Second)
+		st, err := daily(s, b.writes(1, nil)).State(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "running", st.Entries[0].State)
+		require.Equal(t, os.Getpid(), st.Entries[0].Owner.PID, "which process runs the job")
 		later := []*proving.Attempt{asks(t.Context(), s), asks(t.Context(), v.Session()), asks(t.Context(), v.Session())}
 		time.Sleep(time.Second)
 		withdrawn, leave := context.WithCancel(t.Context())
@@ -73,7 +78,7 @@ func TestAcceptance196CallsThatComeBeforeTheRunBeginsShareIt(t *testing.T) {
 		time.Sleep(time.Second)
 		leave()
 		require.ErrorIs(t, v.Failed(gone), context.Canceled)
-		err := v.Failed(first)
+		err = v.Failed(first)
 		require.ErrorIs(t, err, zkcron.ErrFailed)
 		require.EqualError(t, err, "zkcron: run now /schedules/a: the run failed: the disk is full")
 		v.Took(began, 10*time.Second, "the first run")
