@@ -83,7 +83,7 @@ func (a *app) barrierArguments(cmd *cobra.Command, args []string, o *barrierOpti
 	case len(args) == 1 && cmd.ArgsLenAtDash() < 0:
 		o.path = args[0]
 	default:
-		if o.path, o.argv, err = commandOf(cmd.Name(), a.args, args, cmd.ArgsLenAtDash()); err != nil {
+		if o.path, o.argv, err = commandOf(cmd, a.args, args, cmd.ArgsLenAtDash()); err != nil {
 			return err
 		}
 	}

@@ -161,7 +161,7 @@ func TestCronRefusesWhatCannotWork(t *testing.T) {
 func TestAcceptance201CronRunNowHasTheJobRunAndReportsHowItEnded(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	run(t, "cron", "run-now", "/c", "--servers", s.addr).failed(exitNoSuchPath, "/c has no job job")
+	run(t, "cron", "run-now", "/c", "--servers", s.addr).failed(exitNoSuchPath, `/c has no job "job"`)
 	p := start(t, "cron", "/c", "--spec", "@yearly", "--servers", s.addr, "--",
 		"sh", "-c", `echo "runs $MENAGERIE_OUT_OF_TURN $MENAGERIE_JOB"; [ -e "$0" ]`, filepath.Join(t.TempDir(), "x"))
 	s.queued(t, cronQueue, 1)
@@ -178,7 +178,7 @@ func TestAcceptance201CronRunNowHasTheJobRunAndReportsHowItEnded(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	require.Equal(t, 143, p.wait())
 	run(t, "cron", "run-now", "--servers", s.addr).failed(exitUsage, "PATH is missing")
-	run(t, "cron", "run-now", "/c", "a", "b", "--servers", s.addr).failed(exitUsage, "want one PATH")
+	run(t, "cron", "run-now", "/c", "a", "b", "--servers", s.addr).failed(exitUsage, `want PATH and NAME, found "b" too`)
 }
 
 func TestAcceptance201CronEndsACommandThatRunsTooLong(t *testing.T) {

@@ -36,8 +36,11 @@ Exit codes:
 	cmd.Flags().Var(&wait, "wait", "wait `D` at most, counted from the start of the process (default: for ever)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		job := "job"
-		if len(args) == 2 {
+		switch {
+		case len(args) == 2:
 			job, args = args[1], args[:1]
+		case len(args) > 2:
+			return usage("want PATH and NAME, found %q too", shorten(args[2]))
 		}
 		if err := onePath(cmd, args); err != nil {
 			return err
@@ -56,7 +59,7 @@ func (a *app) runNow(ctx context.Context, o lockOptions, job string) error {
 		case errors.Is(err, zkcron.ErrFailed):
 			return exitWith(exitJobFailed, "%s of %s: %s", shorten(job), o.path, forPeople(err))
 		case errors.Is(err, zksync.ErrNotFound):
-			return exitWith(exitNoSuchPath, "%s has no job %s", o.path, shorten(job))
+			return exitWith(exitNoSuchPath, "%s has no job %q", o.path, shorten(job))
 		}
 		return err
 	})

@@ -74,7 +74,7 @@ Exit codes: that of CMD (128+n if signal n ended it), or
 			if len(args) == 0 {
 				return usage("PATH is missing, want: menagerie group join PATH -- CMD ARGS...")
 			}
-			if o.path, o.argv, err = commandOf(cmd.Name(), a.args, args, cmd.ArgsLenAtDash()); err != nil {
+			if o.path, o.argv, err = commandOf(cmd, a.args, args, cmd.ArgsLenAtDash()); err != nil {
 				return err
 			}
 			if o.id == "" {

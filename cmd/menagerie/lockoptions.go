@@ -61,7 +61,7 @@ func (a *app) explainDash(cmd *cobra.Command) {
 
 func (a *app) lockOptions(cmd *cobra.Command, args []string, o lockOptions) (lockOptions, error) {
 	var err error
-	if o.path, o.argv, err = commandOf(cmd.Name(), a.args, args, cmd.ArgsLenAtDash()); err != nil {
+	if o.path, o.argv, err = commandOf(cmd, a.args, args, cmd.ArgsLenAtDash()); err != nil {
 		return o, err
 	}
 	if err := checkPath(o.path); err != nil {
@@ -81,8 +81,8 @@ func (a *app) lockOptions(cmd *cobra.Command, args []string, o lockOptions) (loc
 // Without "--" a flag behind CMD may be CMD's or ours, and pflag has already taken it for
 // ours. Only a command line without such a flag is clear. So CMD ARGS has to be the
 // unchanged end of the command line.
-func commandOf(name string, raw, args []string, dash int) (path string, argv []string, err error) {
-	want := "want: menagerie " + name + " PATH -- CMD ARGS..."
+func commandOf(cmd *cobra.Command, raw, args []string, dash int) (path string, argv []string, err error) {
+	want := "want: " + cmd.CommandPath() + " PATH -- CMD ARGS..."
 	switch {
 	case len(args) == 0:
 		return "", nil, usage("PATH and CMD are missing, %s", want)

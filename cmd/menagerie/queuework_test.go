@@ -217,7 +217,7 @@ func TestAcceptance173QueueWorkGoesOnAfterALossAndTheDeathOfAnother(t *testing.T
 func TestAcceptance173WrongCommandLinesOfWorkAndDeadLetters(t *testing.T) {
 	t.Parallel()
 	for args, text := range map[string]string{
-		"work /q": "CMD is missing", "work /q sh -c true": "put -- in front", "work /q -n 0 -- true": "whole number", "work /q --max-attempts 0 -- true": "whole number",
+		"work /q": "CMD is missing, want: menagerie queue work PATH -- CMD", "work /q sh -c true": "put -- in front", "work /q -n 0 -- true": "whole number", "work /q --max-attempts 0 -- true": "whole number",
 		"work /q --back-off 1m --max-back-off 1s -- true": "shorter than --back-off", "dead": "PATH is missing", "dead /q x": "", "redrive": "PATH is missing",
 		"redrive /q a b": `found "b" too`, "dead q": "does not start with a slash",
 	} {
