@@ -69,7 +69,7 @@ func TestAcceptance196CallsThatComeBeforeTheRunBeginsShareIt(t *testing.T) {
 		time.Sleep(time.Second)
 		st, err := daily(s, b.writes(1, nil)).State(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, "running", st.Entries[0].State)
+		require.EqualValues(t, "running", st.Entries[0].State)
 		require.Equal(t, os.Getpid(), st.Entries[0].Owner.PID, "which process runs the job")
 		later := []*proving.Attempt{asks(t.Context(), s), asks(t.Context(), v.Session()), asks(t.Context(), v.Session())}
 		time.Sleep(time.Second)
