@@ -31,7 +31,7 @@ func (p *Place) Keep(data []byte) error {
 	})
 	if err == nil && other != 0 {
 		p.t.kept.drop([]string{p.entry()})
-		err = errs.Misuse("session 0x%x keeps the key; use another key, or wait until that session has ended", uint64(other))
+		err = errs.Misuse("session 0x%x keeps the key %s; use another key, or wait until that session has ended", uint64(other), p.name)
 	}
 	return err
 }
