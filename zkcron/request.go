@@ -28,7 +28,7 @@ var ErrFailed = errors.New("the run failed")
 
 // request is a node that asks for a run out of turn.
 type request struct {
-	path  string // as the user knows it; "" if there is none
+	name  string // of the node; "" if there is none
 	since int32  // the version of the record that the call has read
 }
 
@@ -43,6 +43,16 @@ func requestOf(name string) (since int32, ok bool) {
 	digits, _, more := strings.Cut(rest, "-")
 	n, err := strconv.ParseUint(digits, 16, 32)
 	return int32(uint32(n)), ok && more && err == nil
+}
+
+// waiting are the requests among these names for which no run has begun.
+func (r run) waiting(names []string) (all []request) {
+	for _, name := range names {
+		if since, ok := requestOf(name); ok && !r.begun(since) {
+			all = append(all, request{name, since})
+		}
+	}
+	return all
 }
 
 // RunNow has the job run once out of turn, in the process that has its lease, wherever that is, and returns when the run has ended:
@@ -202,7 +212,7 @@ func (s *shift) serveRequests(ctx context.Context) error {
 		}
 	default:
 	}
-	if s.record.unfinished() || !s.record.underWay() && (s.request.path == "" || s.record.begun(s.request.since)) {
+	if s.record.unfinished() || !s.record.underWay() && (s.request.name == "" || s.record.begun(s.request.since)) {
 		return nil
 	}
 	t := Tick{Name: s.name, Scheduled: s.cron.clock.now().In(s.zone), OutOfTurn: true, LastErr: s.record.Err}
@@ -210,7 +220,7 @@ func (s *shift) serveRequests(ctx context.Context) error {
 	if s.record.underWay() {
 		t.Scheduled, t.LastErr = s.record.Extra.Scheduled.In(s.zone), abandoned
 	} else {
-		checks = []any{&zk.CheckVersionRequest{Path: s.request.path, Version: -1}}
+		checks = []any{&zk.CheckVersionRequest{Path: s.node + recordName + "/" + s.request.name, Version: -1}}
 	}
 	err := s.tick(ctx, t, t.Scheduled, checks...)
 	if errors.Is(err, errWithdrawn) {
@@ -243,10 +253,8 @@ func (s *shift) list(ctx context.Context) error {
 		return r.Err
 	}
 	s.request = request{}
-	for _, name := range found.Names {
-		if since, ok := requestOf(name); ok && !s.record.begun(since) {
-			s.request = request{s.node + recordName + "/" + name, since}
-		}
+	for _, r := range s.record.waiting(found.Names) {
+		s.request = r
 	}
 	return nil
 }

@@ -37,6 +37,9 @@ func (c *Cron) State(ctx context.Context) (State, error) {
 				if err == nil && last.Extra != nil {
 					st.Detail += ", out of turn " + last.Extra.say(&row)
 				}
+				if waiting := last.waiting(n.Names()); err == nil && len(waiting) > 0 {
+					st.Detail += ", " + wording.Plural(int64(len(waiting)), "request") + " to run now"
+				}
 			}
 			st.Entries = append(st.Entries, row)
 		})
