@@ -2,6 +2,7 @@ package zkcron_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -131,4 +132,55 @@ func ExampleJobOption() {
 	}
 	fmt.Println(<-ran)
 	// Output: new
+}
+
+// Any process has the job run at once, in the process that has its lease, and waits for the end of the run.
+func ExampleCron_RunNow() {
+	srv := zktest.Start()
+	defer srv.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s, err := zksync.Connect(ctx, srv.Addr())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+	c := zkcron.New(s, "/schedules/billing")
+	c.At("invoices", "@daily", func(_ context.Context, t zkcron.Tick) error {
+		fmt.Println("runs", t.Name, t.OutOfTurn)
+		return errors.New("no paper")
+	}, zkcron.WithJitter(time.Hour)) // so that not all jobs begin at midnight
+	go func() { _ = c.Run(ctx) }()
+
+	err = c.RunNow(ctx, "invoices")
+	fmt.Println(err, errors.Is(err, zkcron.ErrFailed))
+	// Output:
+	// runs invoices true
+	// zkcron: run now /schedules/billing: the run failed: no paper true
+}
+
+// The context of the function ends in time. The next tick sees why the one before has failed.
+func ExampleWithTimeout() {
+	srv := zktest.Start()
+	defer srv.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s, err := zksync.Connect(ctx, srv.Addr())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+	c := zkcron.New(s, "/schedules/billing")
+	c.Every("sync", 50*time.Millisecond, func(ctx context.Context, t zkcron.Tick) error {
+		if t.LastErr != "" {
+			fmt.Println(t.LastErr)
+			cancel() // enough for an example
+		}
+		<-ctx.Done() // a call that hangs
+		return ctx.Err()
+	}, zkcron.WithTimeout(20*time.Millisecond))
+	_ = c.Run(ctx)
+	// Output: timed out after 20ms: context deadline exceeded
 }
