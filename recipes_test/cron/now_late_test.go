@@ -38,6 +38,27 @@ func TestARequestThatArrivesAfterItsRunStartsNoOther(t *testing.T) {
 	})
 }
 
+// The server of the call does not know yet of a run that has ended before the call.
+func TestACallAtAServerThatLagsHasARunOfItsOwn(t *testing.T) {
+	proving.AmongMembers(t, 3, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+		var b book
+		ctx, cancel := context.WithCancel(t.Context())
+		holder, s := daily(e.SessionAt(t, 1), b.writes(0, nil)), e.SessionAt(t, 0)
+		run := starts(ctx, holder)
+		time.Sleep(10 * time.Second)
+		catchUp := e.Lag(0)
+		require.NoError(t, holder.RunNow(t.Context(), job))
+		call := asks(t.Context(), s)
+		time.Sleep(time.Second)
+		catchUp()
+		<-call.Done
+		require.NoError(t, call.Err)
+		require.Len(t, b.all(), 2)
+		cancel()
+		<-run.Done
+	})
+}
+
 // The session of the call, or of the process with the lease, ends at each of the requests. The job runs once for each call.
 func TestACallWhoseSessionEndsAtAnyRequestHasOneRun(t *testing.T) {
 	proving.EveryTrouble(t, "expired", proving.Expires, func(t *testing.T, v *proving.Env) func(string, func()) {
