@@ -59,10 +59,13 @@ func rulesOf(opts []WorkOption) (r rules, err error) {
 // pause is how long an element waits after its attempt of this number.
 func (r rules) pause(attempt int) time.Duration {
 	d := r.first
-	for ; attempt > 1 && d < r.most; attempt-- {
-		d = min(d, r.most/2+1) * 2
+	for ; attempt > 1; attempt-- {
+		if d > r.most/2 {
+			return r.most
+		}
+		d *= 2
 	}
-	return min(d, r.most)
+	return d
 }
 
 // Work receives elements and calls f for each, n at a time, until ctx ends. If f returns nil, the element is acknowledged. If f fails
@@ -117,16 +120,18 @@ type work[T any] struct {
 func (w *work[T]) loop() {
 	for pace := (node.Pace{Free: 1}); w.receiving.Err() == nil; {
 		d, spoiled, err := w.receive()
+		if err == nil {
+			err = w.handle(d) // after an error the element comes again at once
+		}
 		switch {
 		case err == nil:
-			w.handle(d)
 			pace = node.Pace{Free: 1}
 		case spoiled, w.receiving.Err() != nil:
 		case errors.Is(err, errs.ErrMisuse), errors.Is(err, errs.ErrClosed), errors.Is(err, errs.ErrBroken):
 			w.fail.Do(func() { w.err = err })
 			w.stop(err)
 		default:
-			w.q.at.Log().Once("work", w.q.at.Path).Warn("a worker cannot receive elements, trying again", "path", w.q.at.Path, "error", err)
+			w.q.at.Log().Once("work", w.q.at.Path).Warn("a worker cannot receive or end elements, trying again", "path", w.q.at.Path, "error", err)
 			_ = pace.Rest(w.receiving, nil)
 		}
 	}
@@ -160,37 +165,45 @@ func (w *work[T]) decode(el elements.Content) (v T, err error) {
 	return v, err
 }
 
-// handle works on an element.
-func (w *work[T]) handle(d *Delivery[T]) {
-	ctx := context.WithoutCancel(w.receiving)
+// handle works on an element. The error is of the request that ends the delivery.
+func (w *work[T]) handle(d *Delivery[T]) error {
+	how := elements.Ending{Again: true, Forgiven: true}
 	switch {
 	case w.receiving.Err() != nil:
-		_ = d.end(ctx, "work", elements.Ending{Again: true, Forgiven: true})
-		return
 	case d.Attempt > w.attempts: // it may be what ends the processes
-		w.bury(ctx, d, "the last attempt did not end in time: its worker has lost the element, or has died")
-		return
-	}
-	under, end := d.lease.Bind(w.working)
-	err := called(func() error { return w.f(under, d) })
-	end()
-	// What becomes of an element after an error here is known: its lease was lost, so it comes again.
-	switch {
-	case d.lease.Err() != nil: // it was lost, or f has ended the delivery
-	case err == nil:
-		_ = d.end(ctx, "work", elements.Ending{})
-	case w.working.Err() != nil: // the end of the grace is no failure of the element
-		_ = d.end(ctx, "work", elements.Ending{Again: true})
-	case d.Attempt >= w.attempts:
-		w.bury(ctx, d, err.Error())
+		how = elements.Ending{Dead: true, Why: fmt.Sprintf("it has come again after its last attempt, %d of %d: a worker has died, or has lost it or given it back", d.Attempt-1, w.attempts)}
 	default:
-		_ = d.end(ctx, "work", elements.Ending{Again: true, Delay: w.pause(d.Attempt)})
+		under, end := d.lease.Bind(w.working)
+		err := called(func() error { return w.f(under, d) })
+		end()
+		if d.lease.Err() != nil { // it was lost, or f has ended the delivery
+			return nil
+		}
+		how = w.ending(d.Attempt, err)
 	}
+	return d.end(context.WithoutCancel(w.receiving), "work", how)
 }
 
-// bury makes an element a dead letter.
-func (w *work[T]) bury(ctx context.Context, d *Delivery[T], why string) {
-	_ = d.end(ctx, "work", elements.Ending{Dead: true, Why: why})
+// ending is what becomes of an element after an attempt with this error.
+func (w *work[T]) ending(attempt int, err error) elements.Ending {
+	switch {
+	case err == nil:
+		return elements.Ending{}
+	case w.stopped(err): // that is no failure, so there may be another attempt, also after the last one
+		return elements.Ending{Again: true, Forgiven: attempt >= w.attempts}
+	case attempt >= w.attempts:
+		return elements.Ending{Dead: true, Why: err.Error()}
+	}
+	return elements.Ending{Again: true, Delay: w.pause(attempt)}
+}
+
+// stopped reports whether a function has failed because Work ends: after the grace, or with the error of the context of Work.
+func (w *work[T]) stopped(err error) bool {
+	if w.working.Err() != nil {
+		return true
+	}
+	over := w.receiving.Err()
+	return over != nil && (errors.Is(err, over) || errors.Is(err, context.Cause(w.receiving)))
 }
 
 // died logs and traces an element that has become a dead letter.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/internal/testing/proving"
@@ -193,7 +194,7 @@ func TestAcceptance167AnElementWhoseWorkersDieIsADeadLetter(t *testing.T) {
 		dead := letters(t, q)
 		require.Len(t, dead, 1)
 		require.Equal(t, 4, dead[0].Attempts)
-		require.Contains(t, dead[0].Err, "the last attempt did not end in time")
+		require.Contains(t, dead[0].Err, "after its last attempt, 3 of 3")
 	})
 }
 
@@ -265,6 +266,65 @@ func TestAcceptance169WhenItsContextEndsWorkFinishesWhatIsUnderWay(t *testing.T)
 		require.Empty(t, letters(t, q))
 		d := tryReceive(t, q)
 		require.Equal(t, []int{1, 2}, []int{d.Value, d.Attempt}, "at once")
+	})
+}
+
+// A function that fails because Work ends is no failure of the element, also when this was its last attempt.
+func TestAcceptance169TheEndOfWorkIsNoFailureOfAnElement(t *testing.T) {
+	stopped := errors.New("stopped")
+	for name, f := range map[string]func(outer, ctx context.Context) error{
+		"the context of Work": func(outer, _ context.Context) error { <-outer.Done(); return outer.Err() },
+		"its cause":           func(outer, _ context.Context) error { <-outer.Done(); return context.Cause(outer) },
+		"the grace":           func(_, ctx context.Context) error { <-ctx.Done(); return errors.New("interrupted") },
+	} {
+		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+			q := zkqueue.New[int](v.Session(), path)
+			put(t, q, 1)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Second, func() { cancel(stopped) })
+			require.NoError(t, q.Work(ctx, 1, func(under context.Context, _ *zkqueue.Delivery[int]) error { return f(ctx, under) },
+				zkqueue.WithMaxAttempts(2), zkqueue.WithGrace(0)))
+			d := tryReceive(t, q)
+			require.Equal(t, 2, d.Attempt, name)
+			require.NoError(t, d.Nack(t.Context()))
+			for range 2 {
+				attempts := 0
+				ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, stopped)
+				require.NoError(t, q.Work(ctx, 1, func(under context.Context, d *zkqueue.Delivery[int]) error {
+					attempts = d.Attempt
+					return f(ctx, under)
+				}, zkqueue.WithMaxAttempts(3), zkqueue.WithGrace(0)))
+				cancel()
+				require.Equal(t, 3, attempts, name)
+			}
+			require.Empty(t, letters(t, q), name)
+			require.Equal(t, 3, tryReceive(t, q).Attempt)
+		})
+	}
+}
+
+// A letter that may not be written: the element stays, and no worker spins.
+func TestAcceptance170AnElementThatCannotBecomeADeadLetterIsTriedWithPauses(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		q := zkqueue.New[int](proving.Calm(v), path)
+		put(t, q, 1)
+		v.Put(path+"/zkqueue/dead", "")
+		_, err := v.Session().Conn().SetACL(path+"/zkqueue/dead", zk.WorldACL(zk.PermRead), -1)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		calls := 0
+		v.CostsAtMost(600, func() { // at last about one attempt in a second
+			err = q.Work(ctx, 1, func(context.Context, *zkqueue.Delivery[int]) error {
+				if calls++; calls > 1000 {
+					cancel()
+				}
+				return errors.New("it fails")
+			}, zkqueue.WithMaxAttempts(1))
+		})
+		require.NoError(t, err)
+		require.Equal(t, 1, calls)
+		require.Equal(t, 1, length(t, q))
 	})
 }
 
