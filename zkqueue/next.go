@@ -28,6 +28,11 @@ func (q *Queue[T]) next(c *elements.Call, f func(elements.Content) error) error 
 			return err
 		}
 	}
+	return q.wait(c, f)
+}
+
+// wait is next of a call that stands in line at once.
+func (q *Queue[T]) wait(c *elements.Call, f func(elements.Content) error) error {
 	return q.takers.run(c, 0, 0, func() error { return q.await(c, f) })
 }
 

@@ -7,12 +7,14 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/elements"
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
 // WorkOption changes what [Queue.Work] does with elements that fail, and at its end.
@@ -88,7 +90,7 @@ func (q *Queue[T]) Work(ctx context.Context, n int, f func(ctx context.Context, 
 	if err != nil {
 		return q.at.Named("work", err)
 	}
-	w := &work[T]{q: q, f: f, rules: r}
+	w := &work[T]{q: q, f: f, rules: r, turn: make(chan struct{}, 1)}
 	w.receiving, w.stop = context.WithCancelCause(ctx)
 	var ended context.CancelFunc
 	w.working, ended = node.Extend(w.receiving, r.grace)
@@ -111,6 +113,9 @@ type work[T any] struct {
 	receiving context.Context // ends when nothing new is to be received
 	stop      context.CancelCauseFunc
 	working   context.Context // ends after the grace
+
+	turn chan struct{} // is full while a goroutine looks for elements, or waits for one
+	idle atomic.Bool   // the last element was one that a goroutine has waited for
 
 	fail sync.Once
 	err  error // the permanent one
@@ -144,7 +149,7 @@ const arriving = 2 * time.Second
 // receive is Receive, but what cannot be decoded becomes a dead letter: then spoiled is true, and there is an error.
 func (w *work[T]) receive() (d *Delivery[T], spoiled bool, err error) {
 	r := w.q.receives(w.receiving)
-	r.grace, r.decode = arriving, w.decode
+	r.grace, r.next, r.decode = arriving, w.next, w.decode
 	r.spoiled = func(c *elements.Call, el elements.Content, why error) error {
 		err := c.Bury(el, why.Error())
 		if spoiled = err == nil; spoiled {
@@ -154,6 +159,41 @@ func (w *work[T]) receive() (d *Delivery[T], spoiled bool, err error) {
 	}
 	d, err = r.end(w.q.raw.Run(r.ctx, "work", r.claim, session.Joined))
 	return d, spoiled, err
+}
+
+// next is Queue.next, but one goroutine at a time looks for elements that no view shows, or waits in line. So an idle Work has one entry
+// there, whatever n is. If it had to wait for the last element, there is hardly another one, and it goes into the line at once: the first
+// there looks anyway.
+func (w *work[T]) next(c *elements.Call, f func(elements.Content) error) error {
+	for {
+		p, err := c.Known(), error(nil)
+		if p == nil {
+			select {
+			case w.turn <- struct{}{}:
+			case <-c.Done():
+				return c.Err()
+			case <-c.Epoch.Over():
+				return zkconn.ErrOver
+			}
+			if p = c.Known(); p == nil && !c.Made && !w.idle.Load() {
+				p, _, err = c.First()
+			}
+			if p == nil && err == nil {
+				defer func() { <-w.turn }()
+				err = w.q.wait(c, f)
+				w.idle.Store(err == nil)
+				return err
+			}
+			<-w.turn
+		}
+		if err == nil {
+			w.idle.Store(false)
+			err = attempt(c, p, f)
+		}
+		if !errors.Is(err, elements.ErrChanged) {
+			return err
+		}
+	}
 }
 
 // decode decodes an element. A codec that panics would do so again, in every process, before anything counts the attempt.

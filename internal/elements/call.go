@@ -67,6 +67,12 @@ func (c *Call) First() (p *Pick, stand bool, err error) {
 	return p, p == nil, err
 }
 
+// Known is First without a new view: it returns nil if the object's view shows no element.
+func (c *Call) Known() *Pick {
+	p, _ := c.pop()
+	return p
+}
+
 // Any is First for a caller that never stands in line. It returns nil if a view of this call shows no element.
 func (c *Call) Any() (*Pick, error) {
 	if p, _ := c.pop(); p != nil {
