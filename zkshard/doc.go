@@ -36,3 +36,6 @@ package zkshard
 // once, so all processes that hold two locks lock in the same order, the old one first, and those with one wait for no other.
 //
 // The first list is a move from no ensemble: each ensemble is claimed (closed), and once all are, opened.
+//
+// What was begun cannot be undone. So ensembles are claimed in the order of their names, and a move begins on the one with the
+// least name: otherwise two lists that begin at once might each have a part of what the other needs.

@@ -38,6 +38,16 @@ func has(list []member, name string) bool {
 	return slices.ContainsFunc(list, func(m member) bool { return m.Name == name })
 }
 
+// where is the connect string of the ensemble, as it was recorded.
+func (t terms) where() string {
+	for _, m := range slices.Concat(t.From, t.To) {
+		if m.Name == t.Name {
+			return errs.Quote(m.Servers)
+		}
+	}
+	return errs.Quote(t.Name)
+}
+
 // same reports whether two lists have the same ensembles.
 func same(a, b []member) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(m member) bool { return !has(b, m.Name) })
@@ -75,6 +85,9 @@ func (w wish) at(t terms, seen map[string]terms) step {
 	case same(t.From, w.from) && same(t.To, w.to):
 		return step{enter: moveDir(t.Generation)}
 	case old && t.Stage == opened && same(t.To, w.from):
+		if !w.begins(t, seen) {
+			return step{}
+		}
 		next := terms{t.Name, t.Generation + 1, moving, t.To, w.to}
 		s := step{next: &next, add: moveDir(next.Generation)}
 		if len(t.From) > 0 {
@@ -89,12 +102,29 @@ func (w wish) at(t terms, seen map[string]terms) step {
 	return step{err: other(w.to, t)}
 }
 
+// begins reports whether the move may begin on the ensemble. The first one is that of the old list with the least name, so one of two
+// moves is refused before it has changed anything. And no ensemble that joins has another list, so the move can be finished.
+func (w wish) begins(t terms, seen map[string]terms) bool {
+	for _, k := range seen {
+		if same(k.From, w.from) && same(k.To, w.to) && k.Generation == t.Generation+1 {
+			return true
+		}
+	}
+	return !slices.ContainsFunc(w.from, func(m member) bool { return m.Name < t.Name }) && all(w.to, seen, func(k terms) bool {
+		return has(w.from, k.Name) || k.Stage == named || retired(k) && k.Generation <= t.Generation
+	})
+}
+
 // retired reports whether a finished move has left the ensemble out.
 func retired(t terms) bool { return t.Stage == closed && len(t.From) > 0 && !has(t.To, t.Name) }
 
 // joins is the step on an ensemble that is only in the new list. Its generation is that of the move on an old one.
 func (w wish) joins(t terms, seen map[string]terms) step {
 	for _, k := range seen {
+		if k.Stage == opened && same(k.To, w.from) && k.Generation < t.Generation {
+			return step{mayCease: true, err: errs.Misuse("%s has left the list %s in generation %d, which is greater than that of %s, %d: "+
+				"remove %s on %[1]s", t.where(), show(t.From), t.Generation, show(w.from), k.Generation, Path)}
+		}
 		if !same(k.From, w.from) || !same(k.To, w.to) {
 			continue
 		}
@@ -114,7 +144,7 @@ func (w wish) joins(t terms, seen map[string]terms) step {
 // keeps is the step of a process with one list.
 func keeps(list []member, t terms, seen map[string]terms) step {
 	switch is := same(t.To, list); {
-	case t.Stage == named && claimable(list, seen):
+	case t.Stage == named && claimable(t, list, seen):
 		return step{next: &terms{t.Name, 1, closed, nil, list}}
 	case t.Stage == named:
 		return step{} // another ensemble refuses, or was not read yet
@@ -135,9 +165,10 @@ func keeps(list []member, t terms, seen map[string]terms) step {
 	return step{err: other(list, t)}
 }
 
-// claimable reports whether each ensemble of the first list is free for it.
-func claimable(list []member, seen map[string]terms) bool {
-	return all(list, seen, func(k terms) bool { return k.Stage == named || k.Generation == 1 && same(k.To, list) })
+// claimable reports whether each ensemble of the first list is free for it. They are claimed in the order of their names, so of lists
+// that share some one is in force in the end.
+func claimable(t terms, list []member, seen map[string]terms) bool {
+	return all(list, seen, func(k terms) bool { return k.Stage == named && k.Name >= t.Name || k.Generation == 1 && same(k.To, list) })
 }
 
 // mayOpen reports whether all ensembles of the move to t.To have been closed. What was seen stays true: see doc.go.
@@ -163,6 +194,9 @@ func other(list []member, t terms) error {
 	switch {
 	case same(list, t.From):
 		return errs.Misuse("the list %s was replaced by %s, which is in force now", show(list), show(t.To))
+	case t.Stage == closed && len(t.From) == 0:
+		return errs.Misuse("this process has the list %s, but the first process with %s has claimed %s, and did not finish: start one more with "+
+			"that list; or, if that will never be done, remove %s on %[3]s", show(list), show(t.To), t.where(), Path)
 	case t.Stage == moving || len(t.From) > 0 && t.Stage == closed:
 		return errs.Misuse("this process has the list %s, and a move from %s to %s is under way: give the new list, with WithMoving(the old one)",
 			show(list), show(t.From), show(t.To))
