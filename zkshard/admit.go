@@ -158,6 +158,9 @@ func (a *admission) wait(ctx context.Context, s step) error {
 		return s.err
 	}
 	a.shards.note(a.ensemble, s.err)
+	if a.synced {
+		a.s.Log().Once("shards wait", "").Warn("other processes keep this one out of an ensemble: waiting for their end", "server", a.servers, "error", s.err)
+	}
 	if !a.watched { // look once more: it may have changed before the watch was set
 		a.l.Add(a.record.Base)
 		a.watched = true

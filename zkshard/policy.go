@@ -168,7 +168,9 @@ func keeps(list []member, t terms, seen map[string]terms) step {
 // claimable reports whether each ensemble of the first list is free for it. They are claimed in the order of their names, so of lists
 // that share some one is in force in the end.
 func claimable(t terms, list []member, seen map[string]terms) bool {
-	return all(list, seen, func(k terms) bool { return k.Stage == named && k.Name >= t.Name || k.Generation == 1 && same(k.To, list) })
+	return all(list, seen, func(k terms) bool {
+		return k.Stage == named && k.Name >= t.Name || k.Generation == 1 && same(k.To, list)
+	})
 }
 
 // mayOpen reports whether all ensembles of the move to t.To have been closed. What was seen stays true: see doc.go.

@@ -1,8 +1,10 @@
 package zkshard_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -157,5 +159,23 @@ func TestAcceptance218ACallThatWaitsThroughTheWholeMoveIsRefused(t *testing.T) {
 		for range names {
 			require.ErrorContains(t, <-failed, "was replaced by")
 		}
+	})
+}
+
+func TestAcceptance218ARolloutIsSeenInTheLog(t *testing.T) {
+	play(t, 2, func(t *testing.T, w *world) {
+		var b bytes.Buffer
+		log := zksync.WithLogger(slog.New(slog.NewTextHandler(&b, nil)))
+		old := w.connect("a", "", log)
+		moving := w.connect("a b", "a", log)
+		require.Empty(t, b.String())
+		time.AfterFunc(10*time.Second, func() { _ = old.Close() })
+		w.connect("b a", "", log)
+		require.NoError(t, moving.Close())
+		for _, host := range []string{"a", "b"} {
+			require.Equal(t, 1, strings.Count(b.String(), "level=WARN msg=\"other processes keep this one out of an ensemble: waiting for their end\" server="+host+" "))
+			require.Equal(t, 1, strings.Count(b.String(), "level=INFO msg=\"an ensemble is open for a new list\" server="+host+" reason=\"[\\\"a\\\"] is used no longer\""))
+		}
+		require.Equal(t, 4, strings.Count(b.String(), "\n"), b.String())
 	})
 }
