@@ -23,6 +23,7 @@ var ends = map[string]string{
 	"phasedbatch":      "three workers have ended all phases",
 	"ratelimit":        "calls were made, and at most",
 	"rollingrestart":   "at most 2 of 8 were down at a time",
+	"shards":           "no name was held by two processes",
 	"workqueue":        "10 jobs are done, 0 are left in the queue",
 }
 
