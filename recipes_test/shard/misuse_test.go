@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/zkshard"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // A killed process is followed by one with the same session file: on each ensemble its session is ended at once.
@@ -177,5 +178,31 @@ func TestAcceptance218ARolloutIsSeenInTheLog(t *testing.T) {
 			require.Equal(t, 1, strings.Count(b.String(), "level=INFO msg=\"an ensemble is open for a new list\" server="+host+" reason=\"[\\\"a\\\"] is used no longer\""))
 		}
 		require.Equal(t, 4, strings.Count(b.String(), "\n"), b.String())
+	})
+}
+
+// The node of an old process is created so late that the move is over.
+func TestAcceptance218AnEntryThatArrivesLateFindsTheListGone(t *testing.T) {
+	play(t, 2, func(t *testing.T, w *world) {
+		old := w.connect("a", "")
+		moving := w.connect("b", "a")
+		held := make(chan struct{})
+		w.srvs["a"].InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+			if strings.HasPrefix(q.Path, zkshard.Path+"/zkshard/list-1/") {
+				return zktest.Verdict{Hold: held}
+			}
+			return zktest.Verdict{}
+		})
+		failed := make(chan error)
+		go func() {
+			_, err := w.try(context.Background(), "a", "")
+			failed <- err
+		}()
+		synctest.Wait()
+		require.NoError(t, old.Close())
+		w.connect("b", "")
+		require.NoError(t, moving.Close())
+		close(held)
+		require.ErrorContains(t, <-failed, "was replaced by")
 	})
 }
