@@ -188,7 +188,7 @@ func TestAcceptance218AnEntryThatArrivesLateFindsTheListGone(t *testing.T) {
 		moving := w.connect("b", "a")
 		held := make(chan struct{})
 		w.srvs["a"].InterceptFunc(func(q *zktest.Request) zktest.Verdict {
-			if strings.HasPrefix(q.Path, zkshard.Path+"/zkshard/list-1/") {
+			if q.Op == zktest.Multi && strings.HasPrefix(q.Path, zkshard.Path+"/zkshard/list-1/") {
 				return zktest.Verdict{Hold: held}
 			}
 			return zktest.Verdict{}
