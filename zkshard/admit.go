@@ -140,6 +140,9 @@ func (x *ensemble) change(ctx context.Context, e *zkconn.Epoch, version int32, s
 		ops = append(ops, &zk.CreateRequest{Path: x.record.Base + "/" + s.add, Acl: x.at.ACL()})
 	}
 	_, err := node.RepeatTransaction(ctx, e, ops...)
+	if err == nil && s.next.Stage == opened && len(s.next.From) > 0 {
+		x.s.Log().Once("shards open", "").Info("an ensemble is open for a new list", "server", x.servers, "reason", show(s.next.From)+" is used no longer")
+	}
 	return err
 }
 

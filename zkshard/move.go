@@ -62,7 +62,6 @@ func (s *Shards) advance(ctx context.Context) (done bool, err error) {
 			if ok, err := x.become(ctx, &v, opened, "", listDir(v.T.Generation)); !ok {
 				return false, err
 			}
-			x.s.Log().Once("shards open", "").Info("an ensemble is open for a new list", "server", x.servers, "reason", show(v.T.From)+" is used no longer")
 		}
 	}
 	return true, nil
