@@ -199,6 +199,9 @@ func other(list []member, t terms) error {
 	case t.Stage == closed && len(t.From) == 0:
 		return errs.Misuse("this process has the list %s, but the first process with %s has claimed %s, and did not finish: start one more with "+
 			"that list; or, if that will never be done, remove %s on %[3]s", show(list), show(t.To), t.where(), Path)
+	case retired(t):
+		return errs.Misuse("%s was left out when %s became %s, so it can join the list %s only with WithMoving; or remove %s there, if that move is over",
+			t.where(), show(t.From), show(t.To), show(list), Path)
 	case t.Stage == moving || len(t.From) > 0 && t.Stage == closed:
 		return errs.Misuse("this process has the list %s, and a move from %s to %s is under way: give the new list, with WithMoving(the old one)",
 			show(list), show(t.From), show(t.To))

@@ -144,5 +144,8 @@ func TestAcceptance219AnEnsembleWithALongerHistory(t *testing.T) {
 		st, err := old.State(t.Context())
 		require.NoError(t, err)
 		require.EqualValues(t, "open", st[0].Summary.State)
+		require.ErrorContains(t, w.refused("c", ""), `the list ["c"] was replaced by ["b"]`)
+		w.srvs["d"] = zktest.Run(t)
+		require.ErrorContains(t, w.refused("c d", ""), `"c" was left out when ["c"] became ["b"], so it can join the list ["c" "d"] only with WithMoving; or remove /shards there, if that move is over`)
 	})
 }
