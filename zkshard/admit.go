@@ -69,8 +69,8 @@ func (x *ensemble) admit(ctx context.Context, _ *session.Session, e *zkconn.Epoc
 	<-x.opened
 	a := &admission{ensemble: x, e: e, l: record.Hear(e), id: node.NewUUID(), missing: -1, pace: node.Pace{Free: 4}}
 	defer a.l.Stop()
-	x.shards.listens(x, a.l)
-	defer x.shards.listens(x, nil)
+	x.shards.under(func() { x.waits = a.l })
+	defer x.shards.under(func() { x.waits = nil })
 	for ; ; a.synced = true {
 		read := x.record.ReadOrMake
 		if a.synced {
@@ -160,7 +160,7 @@ func (a *admission) wait(ctx context.Context, s step) error {
 	case !now.Before(a.until):
 		return s.err
 	}
-	a.shards.note(a.ensemble, s.err)
+	a.shards.under(func() { a.err = s.err })
 	if a.synced {
 		a.s.Log().Once("shards wait", "").Warn("other processes keep this one out of an ensemble: waiting for their end", "server", a.servers, "error", s.err)
 	}

@@ -105,12 +105,8 @@ func (w wish) at(t terms, seen map[string]terms) step {
 // begins reports whether the move may begin on the ensemble. The first one is that of the old list with the least name, so one of two
 // moves is refused before it has changed anything. And no ensemble that joins has another list, so the move can be finished.
 func (w wish) begins(t terms, seen map[string]terms) bool {
-	for _, k := range seen {
-		if same(k.From, w.from) && same(k.To, w.to) && k.Generation == t.Generation+1 {
-			return true
-		}
-	}
-	return !slices.ContainsFunc(w.from, func(m member) bool { return m.Name < t.Name }) && all(w.to, seen, func(k terms) bool {
+	first := !slices.ContainsFunc(w.from, func(m member) bool { return m.Name < t.Name })
+	return w.underWay(seen) == t.Generation+1 || first && all(w.to, seen, func(k terms) bool {
 		return has(w.from, k.Name) || k.Stage == named || retired(k) && k.Generation <= t.Generation
 	})
 }
@@ -120,25 +116,33 @@ func retired(t terms) bool { return t.Stage == closed && len(t.From) > 0 && !has
 
 // joins is the step on an ensemble that is only in the new list. Its generation is that of the move on an old one.
 func (w wish) joins(t terms, seen map[string]terms) step {
+	switch now := w.underWay(seen); {
+	case now > t.Generation:
+		s := step{next: &terms{t.Name, now, closed, w.from, w.to}, add: moveDir(now)}
+		if t.Stage == closed {
+			s.remove = moveDir(t.Generation)
+		}
+		return s
+	case now > 0: // what was seen is an earlier move
+		return step{err: other(w.to, t), mayCease: true}
+	}
 	for _, k := range seen {
 		if k.Stage == opened && same(k.To, w.from) && k.Generation < t.Generation {
 			return step{mayCease: true, err: errs.Misuse("%s has left the list %s in generation %d, which is greater than that of %s, %d: "+
 				"remove %s on %[1]s", t.where(), show(t.From), t.Generation, show(w.from), k.Generation, Path)}
 		}
-		if !same(k.From, w.from) || !same(k.To, w.to) {
-			continue
-		}
-		next := terms{t.Name, k.Generation, closed, w.from, w.to}
-		s := step{next: &next, add: moveDir(next.Generation)}
-		if t.Stage == closed {
-			s.remove = moveDir(t.Generation)
-		}
-		if next.Generation > t.Generation { // else what was seen is an earlier move
-			return s
-		}
-		return step{err: other(w.to, t), mayCease: true}
 	}
 	return step{}
+}
+
+// underWay is the generation of this very move, as far as it was seen; else 0.
+func (w wish) underWay(seen map[string]terms) (generation int) {
+	for _, k := range seen {
+		if same(k.From, w.from) && same(k.To, w.to) {
+			generation = max(generation, k.Generation)
+		}
+	}
+	return generation
 }
 
 // keeps is the step of a process with one list.

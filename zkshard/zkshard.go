@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
-	"github.com/go-menagerie/menagerie/internal/record"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -69,7 +68,10 @@ func Connect(ctx context.Context, servers []string, opts ...zksync.SessionOption
 	}
 	if err == nil {
 		for _, x := range s.all {
-			s.work.Go(func() { s.admitted(x, x.s.Ready(s.ctx)) })
+			s.work.Go(func() {
+				err := x.s.Ready(s.ctx)
+				s.under(func() { x.up, x.err = err == nil, err; s.tell() })
+			})
 		}
 		err = s.ready(ctx, set.Timeout/3)
 	}
@@ -165,33 +167,17 @@ func (s *Shards) ready(ctx context.Context, patience time.Duration) error {
 
 // unready is the error if ctx ends first.
 func (s *Shards) unready(ctx context.Context, missing *ensemble) error {
-	s.mu.Lock()
-	why := missing.err
-	s.mu.Unlock()
+	var why error
+	s.under(func() { why = missing.err })
 	why = cmp.Or(why, missing.s.Client().LastError(), errors.New("it waits for the others"))
 	return fmt.Errorf("%w: %s: %w", errs.OfContext(ctx), errs.Quote(missing.servers), why)
 }
 
-// admitted records the end of the wait for the first session of x.
-func (s *Shards) admitted(x *ensemble, err error) {
+// under calls f with mu.
+func (s *Shards) under(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x.up, x.err = err == nil, err
-	s.tell()
-}
-
-// note records why x waits.
-func (s *Shards) note(x *ensemble, why error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	x.err = why
-}
-
-// listens sets what the admission of x waits with.
-func (s *Shards) listens(x *ensemble, l *record.Listener) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	x.waits = l
+	f()
 }
 
 // tell wakes all that wait for news. mu is held.
