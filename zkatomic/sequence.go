@@ -10,6 +10,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
 	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -21,8 +22,11 @@ type Sequence struct {
 	cell  *cell.Cell
 	block int64
 
+	there session.Memory[int64] // the czxid of the sequence; only for blocks
+
 	mu         sync.Mutex
 	next, last int64 // the numbers that are left of the block; none if next is the greater one
+	of         int64 // the czxid of the sequence of the block; 0 if that is not known
 }
 
 type sequenceOption struct {
@@ -48,6 +52,7 @@ func NewSequence(s *zksync.Session, path string, opts ...zksync.Option) *Sequenc
 	}
 	q.cell = cell.New(at, layout.Sequence, false)
 	q.cell.Spare = q.reserve
+	q.there.At, q.there.Node, q.there.Final = at, q.cell.Base(), func(c zkconn.Content) *int64 { return &c.Stat.Czxid }
 	return q
 }
 
@@ -63,12 +68,13 @@ func (q *Sequence) made() *Sequence {
 func (q *Sequence) Next(ctx context.Context) (int64, error) {
 	at := q.made().cell.At
 	if at.Misuse() == nil && ctx.Err() == nil && !at.Closing() {
-		if n, ok := q.take(); ok {
-			return n, nil
+		if n, ok, err := q.takeOfBlock(ctx); ok || err != nil {
+			return n, at.Named("next", err)
 		}
 	}
 	var n int64
 	taken := false
+	// Nothing was left when this call began, so what is there now was reserved since, and it need not ask whether it still may be given.
 	served := func() bool { n, taken = q.take(); return taken }
 	var refused error
 	old, err := compute(ctx, q.cell, "next", served, func(now int64) (int64, bool) {
@@ -92,6 +98,27 @@ func (q *Sequence) Next(ctx context.Context) (int64, error) {
 // errFull is the error when all numbers have been given.
 var errFull = errs.Misuse("the sequence has no more numbers; use another path")
 
+// takeOfBlock takes a number of the block, if the sequence still is the one of which it was reserved. Otherwise it gives up the rest.
+func (q *Sequence) takeOfBlock(ctx context.Context) (n int64, ok bool, err error) {
+	q.mu.Lock()
+	of, left := q.of, q.next <= q.last
+	q.mu.Unlock()
+	if !left {
+		return 0, false, nil
+	}
+	now, err := q.there.Now(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	q.mu.Lock()
+	if q.of == of && (now == nil || *now != of) {
+		q.next, q.last = 1, 0
+	}
+	q.mu.Unlock()
+	n, ok = q.take()
+	return n, ok, nil
+}
+
 // take takes a number of the block, if there is one.
 func (q *Sequence) take() (n int64, ok bool) {
 	q.mu.Lock()
@@ -108,6 +135,7 @@ func (q *Sequence) take() (n int64, ok bool) {
 
 // drop gives up the numbers that are left of the block.
 func (q *Sequence) drop() {
+	q.there.Forget()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.next, q.last = 1, 0
@@ -118,15 +146,16 @@ func (q *Sequence) drop() {
 // The numbers of an object grow. A call is part of a write only if nothing was left of the block when it was taken into the
 // batch (served), and nothing is added before that write is made. So the block is empty then, the calls of the batch
 // have the smallest of the new numbers, and the rest is for calls that return later.
-func (q *Sequence) reserve(next cell.Content) (cell.Content, func()) {
+func (q *Sequence) reserve(next cell.Content) (cell.Content, func(*zkconn.Epoch, int64)) {
 	upTo, err := number(q.cell, next)
 	more := min(q.block-1, math.MaxInt64-upTo)
 	if err != nil || more == 0 {
-		return next, func() {}
+		return next, func(*zkconn.Epoch, int64) {}
 	}
-	return numeral(upTo + more), func() {
+	return numeral(upTo + more), func(e *zkconn.Epoch, founded int64) {
+		q.there.Learn(e, founded)
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		q.next, q.last = upTo+1, upTo+more
+		q.next, q.last, q.of = upTo+1, upTo+more, founded
 	}
 }

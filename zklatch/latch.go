@@ -27,9 +27,10 @@ type Latch struct {
 	at        *session.Access
 	terms     record.Terms[terms]
 
+	opened session.Memory[struct{}] // this object has found the latch open
+
 	mu      sync.Mutex
-	opened  bool                     // this object has found the latch open
-	awaited *session.Await[struct{}] // the wait that Done shares with other objects of this latch; nil before the first Done
+	awaited *session.Await[struct{}] // the wait that Done shares with other objects of this latch; nil if there is none, or the latch was found open
 }
 
 // terms is the data of the base node. Below the base node there are
@@ -80,6 +81,13 @@ func New(s *zksync.Session, path string, total int, opts ...zksync.Option) *Latc
 			}
 			return nil
 		}
+		l.terms.Read = l.opened.Read
+		l.opened.At, l.opened.Node, l.opened.Final = l.at, l.terms.Base, func(c zkconn.Content) *struct{} {
+			if t, ok := l.terms.Decode(c.Data); ok && t.Open {
+				return &struct{}{}
+			}
+			return nil
+		}
 	}
 	return l
 }
@@ -97,12 +105,13 @@ func (l *Latch) made() *Latch {
 
 // run is Run of the access. If this object knows that the latch is open, it does not run f.
 func (l *Latch) run(ctx context.Context, op string, f func(context.Context, *zkconn.Epoch) error) error {
-	return l.made().at.Run(ctx, op, func(ctx context.Context, e *zkconn.Epoch) error {
-		if l.isKnown() {
-			if v, _, err := l.terms.Peek(ctx, e); err != nil || v.T.Open {
-				return err
-			}
-			l.forget()
+	l.made().hear()
+	if open, err := l.opened.Now(ctx); open != nil || err != nil {
+		return l.at.Named(op, err)
+	}
+	return l.at.Run(ctx, op, func(ctx context.Context, e *zkconn.Epoch) error {
+		if open, _ := l.opened.Recall(); open != nil { // another call has found that out meanwhile
+			return nil
 		}
 		return f(ctx, e)
 	})
@@ -199,7 +208,7 @@ func (l *Latch) open(ctx context.Context, e *zkconn.Epoch, event string) error {
 		&zk.DeleteRequest{Path: l.closed(), Version: -1})
 	switch {
 	case err == nil:
-		l.learn()
+		l.learn(e)
 	case record.RefusedAt(err, 0, zk.ErrNoNode):
 		return node.ErrAgain
 	case record.RefusedAt(err, 2, zk.ErrNoNode): // it is open, or the node was deleted externally
@@ -224,7 +233,7 @@ func (l *Latch) found(ctx context.Context, e *zkconn.Epoch, founded *int64) (ope
 	switch {
 	case err != nil:
 	case v.T.Open:
-		l.learn()
+		l.learn(e)
 	case *founded != 0 && (v.Founded == *founded || !there):
 		err = errRemoved
 	default:
@@ -282,14 +291,14 @@ func (l *Latch) await(ctx context.Context, e *zkconn.Epoch, founded *int64) (ope
 func (l *Latch) ask(ctx context.Context, e *zkconn.Epoch, what zkconn.Event, founded *int64) (open bool, err error) {
 	switch what {
 	case zkconn.Changed:
-		l.learn()
+		l.learn(e)
 		return true, nil
 	case zkconn.Deleted: // no change came before: it was deleted externally
 		v, _, err := l.terms.Peek(ctx, e)
 		if err != nil || !v.T.Open {
 			return false, cmp.Or(err, errRemoved)
 		}
-		l.learn()
+		l.learn(e)
 		return true, nil
 	case 0: // some servers do not report the end of a node to a session that may not read it
 		if _, closed, err := e.Exists(ctx, l.closed()); err != nil || closed {
@@ -322,11 +331,12 @@ func (l *Latch) Done() <-chan struct{} {
 	l.made().mu.Lock()
 	defer l.mu.Unlock()
 	done := make(chan struct{})
+	known, _ := l.opened.Recall()
 	switch {
+	case known != nil: // the path may be that of a new latch by now, which others of the session wait for
+		close(done)
 	case l.awaited != nil:
 		return l.awaited.Done()
-	case l.opened: // the path may be that of a new latch by now, which others of the session wait for
-		close(done)
 	case l.at.Misuse() == nil:
 		l.awaited = session.AwaitOf(l.at.Session, l.closed(), l.asks)
 		return l.awaited.Done()
@@ -352,19 +362,24 @@ func (l *Latch) asks() session.Asks[struct{}] {
 	}
 }
 
-// isKnown reports whether this object knows that the latch is open.
-func (l *Latch) isKnown() bool {
+// hear learns what the wait of Done knows, if another object has asked for it.
+func (l *Latch) hear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.opened || l.awaited != nil && l.awaited.Known() != nil
+	if l.awaited != nil && l.awaited.Known() != nil {
+		l.opened.Learn(nil, struct{}{})
+		l.awaited = nil
+	}
 }
 
 // learn notes that the latch is open.
-func (l *Latch) learn() {
+func (l *Latch) learn(e *zkconn.Epoch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.opened = true; l.awaited != nil {
+	l.opened.Learn(e, struct{}{})
+	if l.awaited != nil {
 		l.awaited.Learn(struct{}{})
+		l.awaited = nil
 	}
 }
 
@@ -372,7 +387,8 @@ func (l *Latch) learn() {
 func (l *Latch) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.opened, l.awaited = false, nil
+	l.opened.Forget()
+	l.awaited = nil
 }
 
 // Count is the number of events that are still to come; 0 if the latch is open.

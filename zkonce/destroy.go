@@ -14,7 +14,7 @@ import (
 // or waits for one, the error is zksync.ErrMisuse. See docs/guarantees/calls.md.
 func (o *Once) Destroy(ctx context.Context) error {
 	base := o.made().at.Full(o.at.Path)
-	defer o.forget()
+	defer o.known.Forget()
 	return o.at.Destroy(ctx, record.Ruin{
 		Base: base, ACL: o.at.ACL(), What: "the once",
 		There: func(ctx context.Context, e *zkconn.Epoch) (bool, error) {

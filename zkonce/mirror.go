@@ -12,7 +12,7 @@ import (
 // Do calls f if no process in the cluster has, and waits until the function has returned, in whichever
 // process it runs. A function that panics counts as done, and Do panics only in the goroutine that ran it.
 func (o *Once) Do(f func()) {
-	if o.made().learned() == nil {
+	if _, sure := o.made().known.Recall(); !sure {
 		o.doOnce(f)
 	}
 }

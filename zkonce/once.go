@@ -2,9 +2,9 @@ package zkonce
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/layout"
@@ -12,6 +12,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/session"
 	"github.com/go-menagerie/menagerie/internal/share"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
 	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-zookeeper/zk"
 )
@@ -21,8 +22,7 @@ type Once struct {
 	m  *zksync.Mutex // held while the function runs
 	at *session.Access
 
-	mu    sync.Mutex
-	known *outcome // the kept outcome; nil if it is not known, and after an event of its watch
+	known session.Memory[outcome]
 }
 
 // outcome is the data of the result node.
@@ -36,7 +36,18 @@ type outcome struct {
 func New(s *zksync.Session, path string, opts ...zksync.Option) *Once {
 	lock := (*share.Cohort)(zksync.NewMutex(s, path+"/lock", opts...)).Part("zkonce")
 	at := session.NewAccess("zkonce", (*session.Session)(s), path, opts).Without("WithLinger", "WithAsyncUnlock").Of(layout.Once)
-	return &Once{m: (*zksync.Mutex)(lock), at: at}
+	o := &Once{m: (*zksync.Mutex)(lock), at: at}
+	o.known.At, o.known.Final = at, func(c zkconn.Content) *outcome {
+		r := new(outcome)
+		if json.Unmarshal(c.Data, r) != nil {
+			return nil
+		}
+		return r
+	}
+	if at.Misuse() == nil {
+		o.known.Node = at.Full(o.result())
+	}
+	return o
 }
 
 // made is o, which New has made. Of a zero or nil value it panics.
@@ -92,7 +103,7 @@ func (o *Once) Reset(ctx context.Context) error {
 		return o.at.Named("reset", err)
 	}
 	// The next call asks the servers again, whether or not the result was removed.
-	defer o.forget()
+	defer o.known.Forget()
 	doubt := false // an attempt without an answer may have removed it
 	for pace := (node.Pace{}); ; {
 		removed := false

@@ -24,9 +24,10 @@ type Promise[T any] struct {
 	at    *session.Access
 	terms record.Terms[fate]
 
+	known session.Memory[fate]
+
 	mu      sync.Mutex
-	known   *fate                // it never changes, unless the promise is destroyed; nil if it is not known yet
-	awaited *session.Await[fate] // the wait that Done shares with other objects of this path; nil before the first Done
+	awaited *session.Await[fate] // the wait that Done shares with other objects of this path; nil if there is none, or the fate was learned
 }
 
 // fate is the data of the base node. While the promise is pending, there is a node below it, which all waiters watch: one
@@ -55,6 +56,13 @@ func NewPromise[T any](s *zksync.Session, path string, opts ...zksync.Option) *P
 	p.terms.Keys = []string{"done"}
 	p.terms.First = func() (fate, []string) { return fate{}, []string{p.pending(), p.writers()} }
 	p.terms.Check = func(fate) error { return nil }
+	p.terms.Read = p.known.Read
+	p.known.At, p.known.Node, p.known.Final = p.at, p.terms.Base, func(c zkconn.Content) *fate {
+		if f, ok := p.terms.Decode(c.Data); ok && f.Done {
+			return &f
+		}
+		return nil
+	}
 	return p
 }
 
@@ -99,33 +107,33 @@ const maxMessage = 64 << 10
 func (p *Promise[T]) decide(ctx context.Context, op string, f fate) (first bool, failed error) {
 	f.Done, f.By = true, node.NewUUID()
 	doubt := false
-	now, err := p.run(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	now, err := p.run(ctx, func(ctx context.Context, e *zkconn.Epoch) (*fate, error) {
 		for seen, pace := int64(0), (node.Pace{Free: 2}); ; {
 			_, err := p.at.Apply(ctx, e, p.writers(),
 				&zk.DeleteRequest{Path: p.pending(), Version: -1},
 				&zk.SetDataRequest{Path: p.terms.Base, Data: record.Encode(f), Version: -1})
 			switch {
 			case err == nil:
-				p.learn(f)
-				return nil
+				p.learn(e, f)
+				return &f, nil
 			case errs.Ambiguous(err):
 				if doubt = true; errors.Is(err, zksync.ErrSessionExpired) {
 					err = zkconn.ErrOver // the next session finds out
 				}
-				return err
+				return nil, err
 			case !errors.Is(err, zk.ErrNoNode):
-				return err
+				return nil, err
 			}
 			if now, err := p.look(ctx, e, &seen); err != nil || now != nil {
-				return err
+				return now, err
 			}
 			if err := pace.Rest(ctx, e); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	})
 	if err == nil {
-		// Another call of this object may have learned what a request of this one has decided.
+		// It may be what a request of this call has decided, though another call of this object learned it, or an earlier session.
 		return now.By == f.By, nil
 	}
 	return false, p.at.Named(op, errs.InDoubt(err, doubt))
@@ -139,7 +147,7 @@ func (p *Promise[T]) look(ctx context.Context, e *zkconn.Epoch, seen *int64) (*f
 	case err != nil:
 		return nil, err
 	case v.T.Done:
-		p.learn(v.T)
+		p.learn(e, v.T)
 		return &v.T, nil
 	case *seen != 0 && v.Founded == *seen: // once is no proof: it may have been made after nothing was found pending
 		return nil, errRemoved
@@ -151,16 +159,16 @@ func (p *Promise[T]) look(ctx context.Context, e *zkconn.Epoch, seen *int64) (*f
 // Wait returns the value, as soon as there is one. If the promise has failed, the error is a *[Failure]; if
 // its nodes were removed externally, zksync.ErrBroken.
 func (p *Promise[T]) Wait(ctx context.Context) (v T, err error) {
-	f, err := p.made().run(ctx, func(ctx context.Context, e *zkconn.Epoch) error {
+	f, err := p.made().run(ctx, func(ctx context.Context, e *zkconn.Epoch) (*fate, error) {
 		for seen, pace := int64(0), (node.Pace{Free: 2}); ; {
 			if err := record.UntilGone(ctx, e, p.pending(), 0, nil); err != nil {
-				return err
+				return nil, err
 			}
 			if f, err := p.read(ctx, e, &seen); err != nil || f != nil {
-				return err
+				return f, err
 			}
 			if err := pace.Rest(ctx, e); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	})
@@ -181,7 +189,7 @@ func (p *Promise[T]) read(ctx context.Context, e *zkconn.Epoch, seen *int64) (*f
 	case err != nil:
 		return nil, err
 	case there && v.T.Done:
-		p.learn(v.T)
+		p.learn(e, v.T)
 		return &v.T, nil
 	}
 	return p.look(ctx, e, seen)
@@ -192,10 +200,11 @@ func (p *Promise[T]) read(ctx context.Context, e *zkconn.Epoch, seen *int64) (*f
 func (p *Promise[T]) Done() <-chan struct{} {
 	p.made().mu.Lock()
 	defer p.mu.Unlock()
+	known, _ := p.known.Recall()
 	switch {
-	case p.awaited != nil:
-	case p.known != nil:
+	case known != nil:
 		return decided
+	case p.awaited != nil:
 	case p.at.Misuse() != nil:
 		return never
 	default:
@@ -224,44 +233,42 @@ var decided, never = make(chan struct{}), make(chan struct{})
 
 func init() { close(decided) }
 
-// run runs f as Access.Run does, but not if the fate is known, and the promise still has it. It returns the fate.
-func (p *Promise[T]) run(ctx context.Context, f func(context.Context, *zkconn.Epoch) error) (now *fate, err error) {
+// run runs f as Access.Run does, but not if the fate is known. It returns the fate.
+func (p *Promise[T]) run(ctx context.Context, f func(context.Context, *zkconn.Epoch) (*fate, error)) (now *fate, err error) {
+	p.hear()
+	if now, err = p.known.Now(ctx); now != nil || err != nil {
+		return now, err
+	}
 	err = p.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) error {
-		for now = nil; now == nil; now = p.fate() { // a Destroy may have it forgotten at any time
-			if known := p.fate(); known != nil {
-				v, _, err := p.terms.Peek(ctx, e)
-				if now = known; err != nil || v.T.Done && v.T.By == known.By {
-					return err
-				}
-				p.forget()
-			}
-			if err := f(ctx, e); err != nil {
-				return err
-			}
+		if now, _ = p.known.Recall(); now != nil { // another call has learned it meanwhile
+			return nil
 		}
-		return nil
+		now, err = f(ctx, e)
+		return err
 	})
 	return now, err
 }
 
-// fate is what this object knows; nil if that is nothing.
-func (p *Promise[T]) fate() *fate {
+// hear learns what the wait of Done knows, if another object has asked for it.
+func (p *Promise[T]) hear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.known == nil && p.awaited != nil {
-		p.known = p.awaited.Known()
+	if p.awaited == nil {
+		return
 	}
-	return p.known
+	if f := p.awaited.Known(); f != nil {
+		p.known.Learn(nil, *f)
+		p.awaited = nil
+	}
 }
 
-func (p *Promise[T]) learn(f fate) {
+func (p *Promise[T]) learn(e *zkconn.Epoch, f fate) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.known == nil {
-		p.known = &f
-	}
+	p.known.Learn(e, f)
 	if p.awaited != nil {
 		p.awaited.Learn(f)
+		p.awaited = nil
 	}
 }
 
@@ -269,5 +276,6 @@ func (p *Promise[T]) learn(f fate) {
 func (p *Promise[T]) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.known, p.awaited = nil, nil
+	p.known.Forget()
+	p.awaited = nil
 }

@@ -5,10 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
-	"weak"
 
 	"github.com/go-menagerie/menagerie/internal/errs"
 	"github.com/go-menagerie/menagerie/internal/lease"
@@ -170,7 +167,7 @@ func (t *turn) keep(ctx context.Context, r *outcome) (inDoubt bool, err error) {
 			return err != nil && inDoubt, err
 		}
 		// The connection was lost meanwhile, or the request arrived twice.
-		t.forget()
+		t.known.Forget()
 		kept, lookErr := t.kept(ctx)
 		switch {
 		case lookErr != nil:
@@ -202,7 +199,7 @@ func (t *turn) settle(ctx context.Context, r *outcome) (*outcome, error) {
 		if err := record.UntilGone(ctx, e, entry, 0, nil); err != nil {
 			return err
 		}
-		t.forget()
+		t.known.Forget()
 		kept, err = t.ask(ctx, e)
 		return err
 	})
@@ -234,14 +231,14 @@ func closed(err error) error {
 	return err
 }
 
-// kept is the outcome on the servers, nil if there is none. It sends no request if this object knows
-// the outcome and its watch has had no event.
+// kept is the outcome on the servers, nil if there is none. It sends no request if this object knows the outcome: see
+// [session.Memory].
 func (o *Once) kept(ctx context.Context) (r *outcome, err error) {
 	if err := o.at.Misuse(); err != nil {
 		return nil, err
 	}
-	if r = o.learned(); r != nil {
-		return r, ctx.Err()
+	if r, err := o.known.Now(ctx); r != nil || err != nil {
+		return r, err
 	}
 	err = o.at.Run(ctx, "", func(ctx context.Context, e *zkconn.Epoch) (err error) {
 		r, err = o.ask(ctx, e)
@@ -250,86 +247,18 @@ func (o *Once) kept(ctx context.Context) (r *outcome, err error) {
 	return r, err
 }
 
-// ask reads the outcome, and asks again after a disconnect.
-func (o *Once) ask(ctx context.Context, e *zkconn.Epoch) (r *outcome, err error) {
-	a := node.Insist(ctx, e)
-	for a.Next() {
-		r, a.Err = o.read(ctx, e)
-	}
-	if errors.Is(a.Err, zk.ErrNoNode) {
+// ask reads the outcome.
+func (o *Once) ask(ctx context.Context, e *zkconn.Epoch) (*outcome, error) {
+	c, err := o.known.Read(ctx, e)
+	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
-	return r, a.Err
-}
-
-// read reads the outcome once, and remembers it until its watch has an event. The watch does not keep o in memory.
-func (o *Once) read(ctx context.Context, e *zkconn.Epoch) (*outcome, error) {
-	stale, self := make(chan struct{}, 1), weak.Make(o)
-	w, c, err := e.WatchData(ctx, o.at.Full(o.result()), func(zkconn.Event) {
-		stale <- struct{}{}
-		if o := self.Value(); o != nil {
-			o.forget()
-		}
-	})
+	r := new(outcome)
 	if err != nil {
 		return nil, err
 	}
-	r := new(outcome)
 	if err := json.Unmarshal(c.Data, r); err != nil {
-		w.Stop()
 		return nil, errs.Misuse("node %s is not a result of this package: %w", o.result(), err)
 	}
-	o.at.Session.Shared(watchesKey{}, func() any { return &watches{limit: 64} }).(*watches).add(watch{self, e, w})
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(stale) == 0 {
-		o.known = r
-	}
 	return r, nil
-}
-
-// watches has the watches of the outcomes that the Onces of a session know. add ends those of Onces that are not used any more.
-type watches struct {
-	mu    sync.Mutex
-	all   []watch
-	limit int // add looks for such Onces when there are more watches
-}
-
-type watch struct {
-	once weak.Pointer[Once]
-	in   *zkconn.Epoch
-	of   *zkconn.Watch
-}
-
-// watchesKey names the watches among what a session shares.
-type watchesKey struct{}
-
-func (s *watches) add(w watch) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.all = append(s.all, w); len(s.all) <= s.limit {
-		return
-	}
-	s.all = slices.DeleteFunc(s.all, func(w watch) bool {
-		dropped := w.once.Value() == nil
-		if dropped {
-			w.in.Unwatch(w.of)
-		}
-		return dropped || !w.of.Waiting()
-	})
-	s.limit = max(64, 2*len(s.all))
-}
-
-// learned is the outcome that this object knows; nil if it knows none.
-func (o *Once) learned() *outcome {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.known
-}
-
-// forget makes the next call read the outcome again. It must not block, because watches call it.
-func (o *Once) forget() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.known = nil
 }

@@ -33,8 +33,8 @@ import (
 type Cell struct {
 	At *session.Access
 	// Spare returns what to write in place of next, and what to do once it is written; nil for most types. It must not
-	// change after the first use of the cell.
-	Spare func(next Content) (Content, func())
+	// change after the first use of the cell. founded is the czxid of the cell; 0 if it is not known.
+	Spare func(next Content) (Content, func(e *zkconn.Epoch, founded int64))
 
 	base  string // on the servers
 	terms record.Terms[struct{}]
@@ -107,6 +107,9 @@ func New(at *session.Access, kind string, empty bool) *Cell {
 	c.terms.Check = func(struct{}) error { return nil }
 	return c
 }
+
+// Base is the base node, on the servers, which does not change. Its czxid is that of the cell, as all nodes are made with it.
+func (c *Cell) Base() string { return c.base }
 
 // Node is the node with the value, on the servers.
 func (c *Cell) Node() string   { return c.base + "/value" }

@@ -78,7 +78,7 @@ func (c *Cell) Change(ctx context.Context, e *zkconn.Epoch, p Plan) error {
 // write makes next the content, together with what the type wants to write in addition, if the state is still was; or
 // whatever the state is, if next does not depend on it.
 func (c *Cell) write(pass *gate.Pass, was state, next Next) error {
-	written := func() {}
+	written := func(*zkconn.Epoch, int64) {}
 	if c.Spare != nil {
 		next.Content, written = c.Spare(next.Content)
 	}
@@ -109,7 +109,7 @@ func (c *Cell) write(pass *gate.Pass, was state, next Next) error {
 		_, _, _ = c.look(pass.Context, pass.Epoch)
 	}
 	c.learn(now)
-	written()
+	written(pass.Epoch, now.Founded)
 	return nil
 }
 

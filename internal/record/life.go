@@ -63,6 +63,10 @@ func (t *Terms[T]) read(ctx context.Context, e *zkconn.Epoch) (data []byte, stat
 	if t.Lives {
 		return ReadAlive(ctx, e, t.Base, t.Base)
 	}
+	if t.Read != nil {
+		c, err := t.Read(ctx, e)
+		return c.Data, c.Stat, "", err
+	}
 	data, stat, err = e.Get(ctx, t.Base)
 	return data, stat, "", err
 }

@@ -33,6 +33,8 @@ type Terms[T any] struct {
 	Beside func(ctx context.Context, e *zkconn.Epoch) error
 	// Lives says that the record has a name for its life: see [WritersOf]. The directory of the writers is one of the first nodes.
 	Lives bool
+	// Read reads the base node, for an object that remembers it as long as it does not change; nil for others.
+	Read func(ctx context.Context, e *zkconn.Epoch) (zkconn.Content, error)
 
 	known atomic.Pointer[Version[T]] // the newest that this object has read or written; nil before the first
 }
@@ -171,6 +173,12 @@ func (t *Terms[T]) peek(ctx context.Context, e *zkconn.Epoch) (v Version[T], the
 	v.Number, v.Founded, v.Life, v.Written = stat.Version, stat.Czxid, life, stat.Mtime
 	t.keep(v)
 	return v, true, path, nil
+}
+
+// Decode returns the terms in the data of a base node, and whether they are those of this record.
+func (t *Terms[T]) Decode(data []byte) (v T, ok bool) {
+	ok = decode(data, &v, t.Keys) && t.Check(v) == nil
+	return v, ok
 }
 
 // keep records what was read or made. New is true only for the call that made the base node.

@@ -12,7 +12,7 @@ func (e *Epoch) heartbeats() {
 		// It does not wait for the answer: on a slow link the next heartbeat would be late.
 		switch required, _ := e.leaseClock.beat(); {
 		case required:
-			r := syncRequest(Heartbeat)
+			r := SyncAt(Heartbeat)
 			r.beat = true
 			Start(e, r) // the clock hears of the answer (replied)
 		case shortens(e.cfg.LeaseFraction):

@@ -187,7 +187,7 @@ func (e *Epoch) getTogether(ctx context.Context, paths []string, f func(i int, c
 
 // Sync waits until the server has caught up with what the leader had committed.
 func (e *Epoch) Sync(ctx context.Context, path string) error {
-	_, err := retry(ctx, e, syncRequest(path))
+	_, err := retry(ctx, e, SyncAt(path))
 	return err
 }
 
@@ -229,7 +229,8 @@ func (e *Epoch) FindChroot(ctx context.Context) error {
 	return err
 }
 
-func syncRequest(path string) Request[struct{}] {
+// SyncAt is the request of [Epoch.Sync].
+func SyncAt(path string) Request[struct{}] {
 	return Request[struct{}]{op: opSync, about: path, body: jute.AppendText(nil, path), decode: decodeNothing}
 }
 

@@ -28,7 +28,7 @@ func (u *unseen) catchUp(w *wire) {
 	if old == nil {
 		return
 	}
-	sync := syncRequest(Heartbeat)
+	sync := SyncAt(Heartbeat)
 	w.send(&sentRequest{op: sync.op, end: func(_ []byte, err error) {
 		if err == nil {
 			u.CompareAndSwap(old, nil)

@@ -27,11 +27,13 @@ func TestALatchTakesOneRequestForAnEventAndTwoForAWait(t *testing.T) {
 		v.Costs(2, func() { count(b)(); v.Passes(waiting) }, "the last event, and nothing for who waits")
 
 		v.Costs(2, count(a), "it has to find out that the latch is open")
-		v.Costs(1, count(a), "it knows, and asks whether it was destroyed since")
-		v.Costs(1, wait(a))
-		v.Costs(1, wait(b), "it has opened it, and asks whether it was destroyed since")
+		v.Costs(0, count(a), "and now it knows")
+		v.Costs(0, wait(a))
+		v.Costs(1, wait(b), "it has opened it, and has no watch yet")
+		v.Costs(0, wait(b))
 		v.Costs(3, wait(latch()), "the first use of an object")
-		v.Costs(1, wait(c), "it has heard, and asks")
+		v.Costs(1, wait(c), "an event has said so, and it has no watch yet")
+		v.Costs(0, count(c))
 	})
 }
 

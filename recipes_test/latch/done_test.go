@@ -113,10 +113,14 @@ func TestUndecidedLatchesKeepNoGoroutine(t *testing.T) {
 		heal()
 		for i, d := range done {
 			v.Awaits(d, "Done")
-			v.Costs(1, func() { require.NoError(t, ls[i].Wait(t.Context())) })
+			v.Costs(1, func() { require.NoError(t, ls[i].Wait(t.Context())) }, "it watches whether the latch is destroyed")
+			v.Costs(0, func() { require.NoError(t, ls[i].Wait(t.Context())) })
 		}
 		require.True(t, proving.IsClosed(again.Done()))
-		v.Costs(1, func() { require.NoError(t, again.Wait(t.Context())) })
+		v.Costs(2, func() { require.NoError(t, again.Wait(t.Context())) }, "a sync: another object has heard it, perhaps in an earlier session")
+		v.Costs(0, func() { require.NoError(t, again.Wait(t.Context())) })
+		require.Equal(t, n, v.Server.Watches(), "one of each that an object knows open")
+		require.NoError(t, s.Close())
 		v.Quiet()
 		require.Zero(t, v.Server.Watches())
 	})
