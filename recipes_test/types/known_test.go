@@ -274,3 +274,65 @@ func TestDoneOfADestroyedObjectIsThatOfTheNextOne(t *testing.T) {
 		require.True(t, proving.IsClosed(pd) && proving.IsClosed(ld))
 	})
 }
+
+// The server of the next session does not know yet what the object knows.
+func TestWhatAnObjectKnowsStaysInASessionAtAServerThatLags(t *testing.T) {
+	for name, made := range knowers {
+		t.Run(name, func(t *testing.T) {
+			proving.AmongMembers(t, 4, time.Second, func(t *testing.T, e *zktest.Ensemble) {
+				s := e.SessionAt(t, 1)
+				catchUp := e.Lag(0)
+				a := made(s, ruin)
+				require.NoError(t, a.settle(t.Context()))
+				known, err := a.known(t.Context())
+				require.NoError(t, err)
+				require.True(t, known)
+				zklatch.New(s, "/other", 1).Done() // so that the next session sends something at once
+				time.Sleep(time.Second)
+				proving.RenewAtLagging(t, e, s)
+				asks := proving.Waits(t.Context(), func(ctx context.Context) error {
+					known, err := a.known(ctx)
+					require.True(t, known)
+					return err
+				})
+				time.Sleep(time.Second)
+				catchUp()
+				<-asks.Done
+				require.NoError(t, asks.Err)
+				if name == "sequence" {
+					st, err := zkatomic.NewSequence(s, ruin).State(t.Context())
+					require.NoError(t, err)
+					require.EqualValues(t, 1000, st.Last, "it still has its block")
+				}
+			})
+		})
+	}
+}
+
+// The sequence was used again before the object that has a block of the old one gives another number.
+func TestNumbersOfADestroyedSequenceAreNotMixedWithThoseOfTheNextOne(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		a, b := zkatomic.NewSequence(v.Session(), ruin, zkatomic.WithBlock(10)), zkatomic.NewSequence(v.Session(), ruin, zkatomic.WithBlock(10))
+		gives := func(q *zkatomic.Sequence, want ...int64) {
+			t.Helper()
+			for _, want := range want {
+				n, err := q.Next(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, want, n)
+			}
+		}
+		gives(a, 1)
+		v.Costs(1, func() { gives(a, 2) }, "it begins to watch the sequence")
+		v.Costs(0, func() { gives(a, 3, 4, 5, 6, 7, 8, 9, 10) })
+		v.Costs(1, func() { gives(a, 11, 12, 13) }, "the next block; it watches already")
+		gives(b, 21, 22)
+		require.NoError(t, b.Destroy(t.Context()))
+		gives(b, 1, 2)
+		synctest.Wait()
+		gives(a, 11, 12)
+		gives(b, 3, 4)
+		single := zkatomic.NewSequence(v.Session(), ruin)
+		gives(single, 21)
+		v.Costs(2, func() { gives(single, 22, 23) }, "a block of one is not watched")
+	})
+}
