@@ -107,17 +107,24 @@ func (r *Ruin) gone(ctx context.Context, e *zkconn.Epoch) (bool, error) {
 
 // remove makes the transactions.
 func (r *Ruin) remove(ctx context.Context, e *zkconn.Epoch, mark string) error {
+	var rest *ruins
 	for pace := (node.Pace{Free: 2}); ; {
-		rest, err := r.survey(ctx, e, mark)
-		if err != nil {
-			return err
+		var err error
+		if rest == nil {
+			if rest, err = r.survey(ctx, e, mark); err != nil {
+				return err
+			}
 		}
 		ops, last := rest.step(r)
 		_, err = node.RepeatChange(ctx, e, ops...)
 		switch {
 		case err == nil && last:
 			return nil
+		case err == nil && rest.shut && len(rest.leaves) >= len(ops): // nothing comes into a record that is shut: the rest is known
+			rest.leaves = rest.leaves[len(ops)-1:]
+			continue
 		case err == nil:
+			rest = nil
 			continue
 		case RefusedAt(err, 0, zk.ErrNoNode):
 			return fmt.Errorf("%w: %w", errUnmarked, err)
@@ -125,6 +132,7 @@ func (r *Ruin) remove(ctx context.Context, e *zkconn.Epoch, mark string) error {
 			return err
 		}
 		// A node has come, or has gone, since it was listed.
+		rest = nil
 		r.careful = r.careful || errors.Is(err, zk.ErrNotEmpty)
 		if err := Synced(ctx, e, r.Base); err != nil {
 			return err

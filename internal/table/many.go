@@ -70,7 +70,11 @@ func (t *Table) StoreMany(ctx context.Context, op string, s *Storing) error {
 	if err := refused(s.Keys); err != nil && t.at.Misuse() == nil {
 		return t.at.Named(op, err)
 	}
-	return t.run(ctx, op, ToExist, func(ctx context.Context, e *zkconn.Epoch, _ bool) error {
+	need := ToExist
+	if len(s.Keys) == 0 {
+		need = FromHere // nothing is to be stored, so no table is made for it
+	}
+	return t.run(ctx, op, need, func(ctx context.Context, e *zkconn.Epoch, _ bool) error {
 		places := t.places(ctx, e, s.Keys)
 		if err := s.encode(places); err != nil {
 			return err

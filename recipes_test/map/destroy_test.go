@@ -88,3 +88,46 @@ func TestAStoreBesideADestroyIsBeforeOrAfterIt(t *testing.T) {
 		})
 	}
 }
+
+// The value of a key says nothing of the process that keeps it, so the error names the session.
+func TestDestroyNamesTheSessionsThatKeepKeys(t *testing.T) {
+	proving.Each(t, func(t *testing.T, v *proving.Env) {
+		ctx := t.Context()
+		s := v.Session()
+		a, b := zkmap.New[string, int](s, mapPath), zkmap.New[string, int](v.Session(), mapPath)
+		require.NoError(t, a.StoreEphemeral(ctx, "k", 1))
+		for _, m := range []*zkmap.Map[string, int]{a, b} {
+			err := m.Destroy(ctx)
+			require.ErrorIs(t, err, zksync.ErrMisuse)
+			require.ErrorContains(t, err, fmt.Sprintf("0x%x", uint64(s.ID())))
+			require.ErrorContains(t, err, mapPath)
+		}
+		require.NoError(t, a.Delete(ctx, "k"))
+		require.NoError(t, b.Destroy(ctx))
+		require.False(t, v.Exists(mapPath))
+	})
+}
+
+func TestStoringNoKeysMakesNoMap(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		require.NoError(t, zkmap.New[string, int](v.Session(), mapPath).StoreMany(t.Context(), nil))
+		require.False(t, v.Exists(mapPath))
+	})
+}
+
+// Each key is looked at twice: before the map is closed, and after.
+func TestALargeMapIsDestroyedInTimeThatGrowsWithIt(t *testing.T) {
+	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+		ctx := t.Context()
+		m := zkmap.New[string, int](v.Session(), mapPath)
+		long, many := strings.Repeat("x", 900), map[string]int{}
+		for i := range 2000 {
+			many[fmt.Sprint(long, i)] = i
+		}
+		require.NoError(t, m.StoreMany(ctx, many))
+		before := v.Server.Requests()
+		require.NoError(t, m.Destroy(ctx))
+		require.Less(t, v.Server.Requests()-before, 4*len(many))
+		require.False(t, v.Exists(mapPath))
+	})
+}
