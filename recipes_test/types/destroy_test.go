@@ -289,3 +289,30 @@ func TestAcceptance186AChangeOfADestroyedObjectDoesNotReachTheNextOne(t *testing
 		}
 	}
 }
+
+// An earlier version gave the record no name for its life: its writers are in the directory itself.
+func TestAnObjectOfAnEarlierVersionIsUsedAndDestroyed(t *testing.T) {
+	for name, made := range ruins {
+		t.Run(name, func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				s := v.Session()
+				require.NoError(t, made(s, ruin).use(t.Context()))
+				require.NoError(t, s.Close())
+				for _, record := range v.Server.Children(ruin) {
+					writers := ruin + "/" + record + "/writers"
+					if v.Exists(writers) && v.Data(writers) != "" {
+						v.Server.Delete(writers + "/" + v.Data(writers))
+						v.Server.Set(writers, nil)
+					}
+				}
+				a, b := made(v.Session(), ruin), made(v.Session(), ruin)
+				fresh, err := a.fresh(t.Context())
+				require.NoError(t, err)
+				require.False(t, fresh)
+				require.NoError(t, a.use(t.Context()))
+				require.NoError(t, b.destroy(t.Context()))
+				require.False(t, v.Exists(ruin))
+			})
+		})
+	}
+}
