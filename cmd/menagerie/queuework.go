@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -57,8 +59,8 @@ Without --servers the command uses ` + defaultServers + `.
 Exit codes:
     1  servers unreachable for --connect-timeout when it starts, or another failure
     2  wrong command line, or the queue has another capacity
-  126  CMD cannot be executed
-  127  CMD was not found
+  126  CMD cannot be executed, also later: its element comes again
+  127  CMD was not found, also later
   130  ended by SIGINT, or CMD was (143 by SIGTERM, 129 by SIGHUP)`,
 		Example: `  menagerie queue work /queues/mails -n 4 -- sh -c './send.sh "$MENAGERIE_VALUE"'
   menagerie queue work /queues/mails --max-attempts 3 --back-off 10s -- ./send.sh`,
@@ -122,6 +124,9 @@ func (a *app) runWork(ctx context.Context, o workOptions) error {
 	if i, ok := interrupted(ctx); ok {
 		return exitWith(i.exitCode(), "%v", i)
 	}
+	if cause := context.Cause(ctx); cause != nil { // CMD cannot be executed any more
+		return cause
+	}
 	if err != nil {
 		return a.sessionError(err)
 	}
@@ -172,10 +177,10 @@ func (c *crew) run(ctx context.Context, d *zkqueue.Delivery[[]byte]) error {
 	if err == nil {
 		return nil
 	}
-	if c.stopped() && d.Lease().Err() == nil { // that is no failure of the element
-		giveBack(d)
-	}
 	fmt.Fprintf(c.stderr, "menagerie: %s: element %s, attempt %d: %s\n", c.path, d.ID(), d.Attempt, oneLine(err.Error()))
+	if c.stopped() { // that is no failure of the element, as Work learns from the cause
+		return fmt.Errorf("%w: %w", context.Cause(c.ctx), err)
+	}
 	return err
 }
 
@@ -197,6 +202,9 @@ func (c *crew) work(ctx context.Context, d *zkqueue.Delivery[[]byte]) error {
 	lease, name := d.Lease(), filepath.Base(c.argv[0])
 	p, err := child.StartWith(stdin, c.program, c.argv, append(append(os.Environ(), pathEnv+"="+c.path, tokenEnv+"="+lease.Token().String()), env...), lease.Valid)
 	if err != nil {
+		if errors.Is(err, child.ErrNotFound) || errors.Is(err, fs.ErrPermission) { // else all elements would become dead letters
+			c.end(cannotRun(err))
+		}
 		return err
 	}
 	defer context.AfterFunc(c.now, func() { p.Terminate(0) })()

@@ -163,7 +163,7 @@ func TestAcceptance173ASignalLetsCMDGoOn(t *testing.T) {
 	require.Zero(t, s.ChildCount("/q/zkqueue/claims"))
 	again := run(t, "queue", "receive", "/q", "--servers", s.addr, "--", "sh", "-c", `echo "$MENAGERIE_VALUE $MENAGERIE_ATTEMPT"`)
 	again.succeeded()
-	require.Equal(t, "bad 2\n", again.stdout.String())
+	require.Equal(t, "bad 1\n", again.stdout.String(), "the last attempt does not count")
 }
 
 func TestAcceptance173ASecondSignalEndsCMDAtOnce(t *testing.T) {
@@ -212,6 +212,42 @@ func TestAcceptance173QueueWorkGoesOnAfterALossAndTheDeathOfAnother(t *testing.T
 	require.Eventually(t, func() bool { return len(lines(t, file)) == 2 && s.ChildCount(elements) == 0 }, patience, pause)
 	p.signal(os.Interrupt)
 	p.ended(130)
+}
+
+// A CMD that has gone is no failure of the elements: none of them becomes a dead letter, or has an attempt less.
+func TestAcceptance173ACMDThatIsGoneEndsTheCommand(t *testing.T) {
+	t.Parallel()
+	for code, spoil := range map[int]func(string) error{
+		exitNotFound: os.Remove, exitCannotRun: func(file string) error { return os.Chmod(file, 0o600) },
+	} {
+		s := startServer(t)
+		program := filepath.Join(t.TempDir(), "program")
+		require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\nexit 0\n"), 0o700))
+		s.puts(t, "x")
+		p := start(t, "queue", "work", "/q", "-n", "2", "--max-attempts", "1", "--servers", s.addr, "--", program)
+		require.Eventually(t, func() bool { return s.ChildCount(elements) == 0 }, patience, pause)
+		require.NoError(t, spoil(program))
+		s.puts(t, "y", "z")
+		p.ended(code, program)
+		require.Equal(t, 2, s.ChildCount(elements))
+		require.LessOrEqual(t, s.ChildCount("/q/zkqueue/dead"), 0)
+		require.Zero(t, s.ChildCount("/q/zkqueue/claims"))
+	}
+}
+
+// The end of the command is no failure of an element, also when this was its last attempt.
+func TestAcceptance173ASignalInTheLastAttemptMakesNoDeadLetter(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	s.puts(t, "x")
+	for range 2 {
+		p, file := s.work(t, `echo begun >>"$0"; exec sleep 600`, "--max-attempts", "1")
+		require.Eventually(t, func() bool { return len(lines(t, file)) == 1 }, patience, pause)
+		p.signal(syscall.SIGTERM)
+		p.ended(143)
+		require.Equal(t, 1, s.ChildCount(elements))
+		require.LessOrEqual(t, s.ChildCount("/q/zkqueue/dead"), 0)
+	}
 }
 
 func TestAcceptance173WrongCommandLinesOfWorkAndDeadLetters(t *testing.T) {

@@ -32,7 +32,7 @@ func TestAcceptance166AnIdleWorkHasOneEntryInTheLine(t *testing.T) {
 				}, "the Put; two listings, the read, the claim, the acknowledgement, the entry, and a new entry with two listings")
 				time.Sleep(3 * time.Second)
 			}
-			v.CostsAtMost(1+3*100+10, func() {
+			v.CostsAtMost(1+3*100+50, func() { // it was 451 with an entry for each goroutine
 				require.NoError(t, other.PutAll(t.Context(), make([]int, 100)))
 				v.Quiet()
 			})
