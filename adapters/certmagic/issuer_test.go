@@ -64,7 +64,7 @@ func config(t *testing.T, s *zksync.Session, a *authority) *certmagic.Config {
 }
 
 // The lock of certmagic and its storage together: the processes that had to wait find the certificate.
-func TestAcceptance224OneProcessObtainsACertificateAndAllHaveIt(t *testing.T) {
+func TestAcceptance223OneProcessObtainsACertificateAndAllHaveIt(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		a := newAuthority(t, v.Virtual)
 		begin := time.Now()
@@ -91,7 +91,7 @@ func TestAcceptance224OneProcessObtainsACertificateAndAllHaveIt(t *testing.T) {
 }
 
 // The process that obtains the certificate is cut off. Another one goes on when the servers have ended its session.
-func TestAcceptance224AnotherProcessObtainsTheCertificateOfADeadOne(t *testing.T) {
+func TestAcceptance223AnotherProcessObtainsTheCertificateOfADeadOne(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		a := newAuthority(t, true)
 		s := v.Session()

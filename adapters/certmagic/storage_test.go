@@ -27,7 +27,7 @@ var (
 )
 
 // Random calls of two processes, in turn under a lock, have the same results as with certmagic's own storage in files.
-func TestAcceptance223AStorageIsLikeTheFilesOfCertmagic(t *testing.T) {
+func TestAcceptance222AStorageIsLikeTheFilesOfCertmagic(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		ours := []*zkcertmagic.Storage{zkcertmagic.New(v.Session(), "/tls"), zkcertmagic.New(v.Session(), "/tls/")}
 		theirs := &certmagic.FileStorage{Path: t.TempDir()}

@@ -14,7 +14,7 @@ import (
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
-func TestAcceptance221TheLeaderRunsAllJobsOfGocron(t *testing.T) {
+func TestAcceptance220TheLeaderRunsAllJobsOfGocron(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		d := diary{began: time.Now()}
 		sessions := []*zksync.Session{v.Session(), v.Session()}

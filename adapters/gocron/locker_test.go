@@ -54,7 +54,7 @@ func schedule(t *testing.T, first time.Time, job func(ctx context.Context), opts
 }
 
 // Two processes whose clocks differ by 100 ms, and a job that takes no time.
-func TestAcceptance221EachTickOfGocronRunsInOneProcess(t *testing.T) {
+func TestAcceptance220EachTickOfGocronRunsInOneProcess(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		d := diary{began: time.Now()}
 		first := d.began.Add(interval)
@@ -87,7 +87,7 @@ func TestATickWouldRunTwiceIfItsLockWereFreeAtOnce(t *testing.T) {
 }
 
 // A process that is cut off: the others go on when its session has ended, and its job learns of that before.
-func TestAcceptance221AJobOfGocronLearnsThatItsLockIsLost(t *testing.T) {
+func TestAcceptance220AJobOfGocronLearnsThatItsLockIsLost(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		d := diary{began: time.Now()}
 		s, first := v.Session(), d.began.Add(interval)

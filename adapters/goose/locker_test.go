@@ -17,7 +17,7 @@ import (
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
-func TestAcceptance222OneOfManyProcessesMigrates(t *testing.T) {
+func TestAcceptance221OneOfManyProcessesMigrates(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		var db shop
 		begin := time.Now()
@@ -48,7 +48,7 @@ func (l *spy) SessionLock(ctx context.Context, conn *sql.Conn) error {
 
 // The migration under way commits, as nothing can stop it, and no other one begins. It takes real time, because Close waits for a
 // sync.Mutex of database/sql, which stops virtual time.
-func TestAcceptance222AProcessThatIsCutOffBeginsNoOtherMigration(t *testing.T) {
+func TestAcceptance221AProcessThatIsCutOffBeginsNoOtherMigration(t *testing.T) {
 	var db shop
 	srv := zktest.Run(t)
 	s := srv.Session(t)

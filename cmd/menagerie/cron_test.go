@@ -158,7 +158,7 @@ func TestCronRefusesWhatCannotWork(t *testing.T) {
 	require.Equal(t, 143, changed.wait())
 }
 
-func TestAcceptance201CronRunNowHasTheJobRunAndReportsHowItEnded(t *testing.T) {
+func TestAcceptance200CronRunNowHasTheJobRunAndReportsHowItEnded(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	run(t, "cron", "run-now", "/c", "--servers", s.addr).failed(exitNoSuchPath, `/c has no job "job"`)
@@ -181,7 +181,7 @@ func TestAcceptance201CronRunNowHasTheJobRunAndReportsHowItEnded(t *testing.T) {
 	run(t, "cron", "run-now", "/c", "a", "b", "--servers", s.addr).failed(exitUsage, `want PATH and NAME, found "b" too`)
 }
 
-func TestAcceptance201CronEndsACommandThatRunsTooLong(t *testing.T) {
+func TestAcceptance200CronEndsACommandThatRunsTooLong(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	p := start(t, "cron", "/c", "--every", "1s", "--run-timeout", "200ms", "--jitter", "100ms", "--revision", "2", "--servers", s.addr, "--",

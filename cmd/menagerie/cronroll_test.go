@@ -13,7 +13,7 @@ import (
 
 // A rolling update of three machines with two jobs, one of which gets another schedule. A new process must be ready before an old one is
 // stopped, as with maxUnavailable 0: it is ready when it queues for the job that has not changed. One of the old processes is killed.
-func TestAcceptance202ARollingUpdateWithAnotherScheduleFinishes(t *testing.T) {
+func TestAcceptance201ARollingUpdateWithAnotherScheduleFinishes(t *testing.T) {
 	for name, revision := range map[string][]string{"without a revision": nil, "with a revision": {"--revision", "1"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

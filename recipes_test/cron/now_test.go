@@ -20,7 +20,7 @@ func asks(ctx context.Context, s *zksync.Session) *proving.Attempt {
 	return proving.Waits(ctx, func(ctx context.Context) error { return c.RunNow(ctx, job) })
 }
 
-func TestAcceptance196RunNowRunsTheJobOnceWhereverItIs(t *testing.T) {
+func TestAcceptance195RunNowRunsTheJobOnceWhereverItIs(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var b book
@@ -54,7 +54,7 @@ func TestAcceptance196RunNowRunsTheJobOnceWhereverItIs(t *testing.T) {
 	})
 }
 
-func TestAcceptance196CallsThatComeBeforeTheRunBeginsShareIt(t *testing.T) {
+func TestAcceptance195CallsThatComeBeforeTheRunBeginsShareIt(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var b book
@@ -93,7 +93,7 @@ func TestAcceptance196CallsThatComeBeforeTheRunBeginsShareIt(t *testing.T) {
 	})
 }
 
-func TestAcceptance196ARunOutOfTurnLeavesTheScheduleAsItIs(t *testing.T) {
+func TestAcceptance195ARunOutOfTurnLeavesTheScheduleAsItIs(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var b book
@@ -136,7 +136,7 @@ func TestAcceptance196ARunOutOfTurnLeavesTheScheduleAsItIs(t *testing.T) {
 	})
 }
 
-func TestAcceptance197ARunOutOfTurnWhoseProcessDiesRunsAgainUnlessAtMostOnce(t *testing.T) {
+func TestAcceptance196ARunOutOfTurnWhoseProcessDiesRunsAgainUnlessAtMostOnce(t *testing.T) {
 	for _, once := range []bool{false, true} {
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 			var b book
@@ -181,7 +181,7 @@ func TestAcceptance197ARunOutOfTurnWhoseProcessDiesRunsAgainUnlessAtMostOnce(t *
 	}
 }
 
-func TestAcceptance198RunNowWaitsForAProcessAndWithdrawsItsRequest(t *testing.T) {
+func TestAcceptance197RunNowWaitsForAProcessAndWithdrawsItsRequest(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		var b book
 		s := v.Session()
@@ -214,7 +214,7 @@ func TestAcceptance198RunNowWaitsForAProcessAndWithdrawsItsRequest(t *testing.T)
 }
 
 // The session of the caller ends while the job runs, and before it runs.
-func TestAcceptance197ACallOutlivesTheSessionOfItsCaller(t *testing.T) {
+func TestAcceptance196ACallOutlivesTheSessionOfItsCaller(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var b book
@@ -239,7 +239,7 @@ func TestAcceptance197ACallOutlivesTheSessionOfItsCaller(t *testing.T) {
 	})
 }
 
-func TestAcceptance198WhatRunNowCosts(t *testing.T) {
+func TestAcceptance197WhatRunNowCosts(t *testing.T) {
 	proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
 		ctx, cancel := context.WithCancel(t.Context())
 		run := starts(ctx, daily(proving.Calm(v), func(context.Context, zkcron.Tick) error { time.Sleep(200 * time.Millisecond); return nil }))
@@ -256,7 +256,7 @@ func TestAcceptance198WhatRunNowCosts(t *testing.T) {
 
 // The plain model: each call that succeeds has a run that begins after the call began and ends before it returns, and nothing runs
 // beside what was asked for.
-func TestAcceptance197EveryFaultLeavesACallWithOneRun(t *testing.T) {
+func TestAcceptance196EveryFaultLeavesACallWithOneRun(t *testing.T) {
 	proving.EveryFault(t, func(t *testing.T, v *proving.Env) func(string) {
 		var b book
 		cs := []*zkcron.Cron{daily(v.Session(), b.writes(0, nil)), daily(v.Session(), b.writes(1, nil))}
@@ -293,7 +293,7 @@ func TestAcceptance197EveryFaultLeavesACallWithOneRun(t *testing.T) {
 }
 
 // The start of the run is held back at the server while the call gives its request up.
-func TestAcceptance198ARequestThatIsWithdrawnInTimeStartsNothing(t *testing.T) {
+func TestAcceptance197ARequestThatIsWithdrawnInTimeStartsNothing(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		var b book
 		ctx, cancel := context.WithCancel(t.Context())

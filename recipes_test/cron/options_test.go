@@ -49,7 +49,7 @@ func (l *lines) with(text string) (all []string) {
 	return all
 }
 
-func TestAcceptance195DescriptorsAreTheSpecsThatTheyStandFor(t *testing.T) {
+func TestAcceptance194DescriptorsAreTheSpecsThatTheyStandFor(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		for descriptor, spec := range map[string]string{"@daily": "0 0 * * *", "@hourly": "0 * * * *", "@weekly": "0 0 * * 0", "CRON_TZ=Asia/Tokyo @midnight": "TZ=Asia/Tokyo 0 0 * * *"} {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -69,7 +69,7 @@ func TestAcceptance195DescriptorsAreTheSpecsThatTheyStandFor(t *testing.T) {
 	})
 }
 
-func TestAcceptance195EveryInASpecIsEvery(t *testing.T) {
+func TestAcceptance194EveryInASpecIsEvery(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		time.Sleep(time.Until(second(62)))
 		var bk book
@@ -90,7 +90,7 @@ func TestAcceptance195EveryInASpecIsEvery(t *testing.T) {
 	})
 }
 
-func TestAcceptance195NextIsTheNextTickOfARegisteredJob(t *testing.T) {
+func TestAcceptance194NextIsTheNextTickOfARegisteredJob(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		c := zkcron.New(v.Session(), path)
 		c.At(job, "CRON_TZ=Europe/Berlin 0 3 * * *", nothing, zkcron.WithJitter(time.Hour))
@@ -109,7 +109,7 @@ func TestAcceptance195NextIsTheNextTickOfARegisteredJob(t *testing.T) {
 	})
 }
 
-func TestAcceptance199ATimeoutEndsTheContextAndTheTickHasFailed(t *testing.T) {
+func TestAcceptance198ATimeoutEndsTheContextAndTheTickHasFailed(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		var b book
 		var said lines
@@ -148,7 +148,7 @@ func TestAcceptance199ATimeoutEndsTheContextAndTheTickHasFailed(t *testing.T) {
 	})
 }
 
-func TestAcceptance199TheTimeoutIsADeadlineExceeded(t *testing.T) {
+func TestAcceptance198TheTimeoutIsADeadlineExceeded(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cause := make(chan error, 10)
@@ -166,7 +166,7 @@ func TestAcceptance199TheTimeoutIsADeadlineExceeded(t *testing.T) {
 }
 
 // Two nodes with the same job; the first one leaves after some ticks.
-func TestAcceptance200ATickBeginsOnceWithinItsJitter(t *testing.T) {
+func TestAcceptance199ATickBeginsOnceWithinItsJitter(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		var b book
 		begin := func(n int) (*proving.Attempt, context.CancelFunc) {
@@ -200,7 +200,7 @@ func TestAcceptance200ATickBeginsOnceWithinItsJitter(t *testing.T) {
 }
 
 // The ticks that could not begin are counted from their moments: one that is not due yet is not missed.
-func TestAcceptance200MissedTicksWithJitter(t *testing.T) {
+func TestAcceptance199MissedTicksWithJitter(t *testing.T) {
 	for _, policy := range []zkcron.Missed{zkcron.RunOnce, zkcron.Skip, zkcron.RunAll} {
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 			var b book

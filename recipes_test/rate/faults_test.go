@@ -36,7 +36,7 @@ func (m *meter) some(r *rand.Rand) func(context.Context, *zkrate.Limiter) {
 }
 
 // The request is sent again, so this is also a duplicate. A request that is lost is one of the random faults.
-func TestAcceptance208EveryLostAnswerKeepsTheLimit(t *testing.T) {
+func TestAcceptance207EveryLostAnswerKeepsTheLimit(t *testing.T) {
 	proving.EveryRequestMeets(t, "reply lost", twoShuffle(0), func(*proving.Env, *zktest.Request) zktest.Verdict {
 		return zktest.Verdict{Fate: zktest.LoseReply}
 	})
@@ -44,7 +44,7 @@ func TestAcceptance208EveryLostAnswerKeepsTheLimit(t *testing.T) {
 
 // Nothing but its client ends a session at once, so this one does not know of it until it asks: then it has used what its share is by
 // then, a token at most.
-func TestAcceptance208EveryEndOfASessionAtEveryRequestKeepsTheLimit(t *testing.T) {
+func TestAcceptance207EveryEndOfASessionAtEveryRequestKeepsTheLimit(t *testing.T) {
 	proving.EveryRequestMeets(t, "expired", twoShuffle(1), func(v *proving.Env, q *zktest.Request) zktest.Verdict {
 		time.AfterFunc(time.Nanosecond, func() { v.Server.Expire(q.Session) }) // when the request has been applied
 		return zktest.Verdict{Fate: zktest.LoseReply}
@@ -70,7 +70,7 @@ func twoShuffle(more int) func(*testing.T, *proving.Env) func(string) {
 }
 
 // A process whose request to take a part lies in the network for ten seconds has not taken it: meanwhile another one joins, and does.
-func TestAcceptance208ATakeThatIsUnderWayCountsForNothing(t *testing.T) {
+func TestAcceptance207ATakeThatIsUnderWayCountsForNothing(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		m, sessions := newMeter(), []*zksync.Session{v.Session(), v.Session(), v.Session(), v.Session()}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -95,7 +95,7 @@ func TestAcceptance208ATakeThatIsUnderWayCountsForNothing(t *testing.T) {
 }
 
 // Six processes on three servers, for two minutes: whatever happens to requests, to sessions and to servers.
-func TestAcceptance208RandomFaultsKeepTheLimit(t *testing.T) {
+func TestAcceptance207RandomFaultsKeepTheLimit(t *testing.T) {
 	for seed := range max(proving.Rounds(3), 1) {
 		proving.AmongMembers(t, 3, 20*time.Millisecond, func(t *testing.T, e *zktest.Ensemble) {
 			r := rand.New(rand.NewPCG(uint64(seed), 9))
@@ -155,7 +155,7 @@ func TestAcceptance208RandomFaultsKeepTheLimit(t *testing.T) {
 }
 
 // With a limit of 0 there are only the tokens of the burst, which processes take out of the record, and give back when they end.
-func TestAcceptance208TokensThatAreGivenBackAreGivenBackOnce(t *testing.T) {
+func TestAcceptance207TokensThatAreGivenBackAreGivenBackOnce(t *testing.T) {
 	for seed := range max(proving.Rounds(6), 2) {
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 			r, total := rand.New(rand.NewPCG(uint64(seed), 1)), new(atomic.Int64)

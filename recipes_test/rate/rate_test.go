@@ -83,7 +83,7 @@ func limiters(v *proving.Env, n int, limit rate.Limit, burst int) (ls []*zkrate.
 	return ls
 }
 
-func TestAcceptance207OneProcessHasTheWholeLimit(t *testing.T) {
+func TestAcceptance206OneProcessHasTheWholeLimit(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		l := limiters(v, 1, 10, 5)[0]
 		for range 5 {
@@ -99,7 +99,7 @@ func TestAcceptance207OneProcessHasTheWholeLimit(t *testing.T) {
 	})
 }
 
-func TestAcceptance207EquallyBusyProcessesUseTheWholeLimit(t *testing.T) {
+func TestAcceptance206EquallyBusyProcessesUseTheWholeLimit(t *testing.T) {
 	for _, n := range []int{2, 3, 10} {
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 			m, ls := newMeter(), limiters(v, n, 100, 50)
@@ -110,7 +110,7 @@ func TestAcceptance207EquallyBusyProcessesUseTheWholeLimit(t *testing.T) {
 	}
 }
 
-func TestAcceptance207OneBusyAmongNineIdle(t *testing.T) {
+func TestAcceptance206OneBusyAmongNineIdle(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		m, ls := newMeter(), limiters(v, 10, 100, 50)
 		during(10*time.Second, m.busy, ls...)
@@ -120,7 +120,7 @@ func TestAcceptance207OneBusyAmongNineIdle(t *testing.T) {
 	})
 }
 
-func TestAcceptance207ParametersMustBeTheSame(t *testing.T) {
+func TestAcceptance206ParametersMustBeTheSame(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		require.NoError(t, zkrate.New(v.Session(), path, 10, 5).Wait(t.Context()))
 		l := zkrate.New(v.Session(), path, 10, 6)
@@ -131,7 +131,7 @@ func TestAcceptance207ParametersMustBeTheSame(t *testing.T) {
 	})
 }
 
-func TestAcceptance207TwoProcessesShareOnAnyServers(t *testing.T) {
+func TestAcceptance206TwoProcessesShareOnAnyServers(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		a, b := zkrate.New(v.Session(), path, 50, 10), zkrate.New(v.Session(), path, 50, 10)
 		m := newMeter()

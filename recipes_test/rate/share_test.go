@@ -22,7 +22,7 @@ import (
 )
 
 // More busy processes than tokens in the burst take turns.
-func TestAcceptance209MoreProcessesThanTokensTakeTurns(t *testing.T) {
+func TestAcceptance208MoreProcessesThanTokensTakeTurns(t *testing.T) {
 	for _, c := range []struct{ n, burst int }{{6, 1}, {12, 5}} {
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 			m, ls := newMeter(), limiters(v, c.n, 2, c.burst)
@@ -54,7 +54,7 @@ func TestAcceptance209MoreProcessesThanTokensTakeTurns(t *testing.T) {
 }
 
 // A call that needs the whole burst gets it from the others, who use all they have.
-func TestAcceptance209AWaitForTheWholeBurstIsServed(t *testing.T) {
+func TestAcceptance208AWaitForTheWholeBurstIsServed(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		m, ls := newMeter(), limiters(v, 4, 20, 10)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -76,7 +76,7 @@ func TestAcceptance209AWaitForTheWholeBurstIsServed(t *testing.T) {
 	})
 }
 
-func TestAcceptance210ANewcomerSoonHasAShare(t *testing.T) {
+func TestAcceptance209ANewcomerSoonHasAShare(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		ls := limiters(v, 3, 100, 10)
 		m := newMeter()
@@ -113,7 +113,7 @@ func lonely(v *proving.Env) (s *zksync.Session, cut func() (heal func())) {
 }
 
 // A process that is cut off goes on for what its lease lasts, and the others get its share when the servers have ended its session.
-func TestAcceptance211TheShareOfALostSessionStaysSpentUntilItHasEnded(t *testing.T) {
+func TestAcceptance210TheShareOfALostSessionStaysSpentUntilItHasEnded(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		s, apart := lonely(v)
 		a, b := zkrate.New(s, path, 100, 20), zkrate.New(v.Session(), path, 100, 20)
@@ -143,7 +143,7 @@ func TestAcceptance211TheShareOfALostSessionStaysSpentUntilItHasEnded(t *testing
 	})
 }
 
-func TestAcceptance211WithoutASessionNothingIsAllowed(t *testing.T) {
+func TestAcceptance210WithoutASessionNothingIsAllowed(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		for limit, path := range map[rate.Limit]string{10: "/rates/ten", rate.Inf: "/rates/all"} {
 			s, cut := lonely(v)
@@ -182,7 +182,7 @@ func TestAcceptance211WithoutASessionNothingIsAllowed(t *testing.T) {
 }
 
 // Nothing costs a request but a change of the shares.
-func TestAcceptance212Requests(t *testing.T) {
+func TestAcceptance211Requests(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		v.Put("/rates", "")
 		m, ls := newMeter(), limiters(v, 3, 100, 50)
@@ -416,7 +416,7 @@ func TestServersThatRefuse(t *testing.T) {
 }
 
 // Many processes begin at once: a share is not taken for that of a dead process because its node was not in an earlier list.
-func TestAcceptance208ManyProcessesThatBeginAtOnceKeepTheLimit(t *testing.T) {
+func TestAcceptance207ManyProcessesThatBeginAtOnceKeepTheLimit(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		m, ls := newMeter(), limiters(v, 25, 200, 10)
 		during(5*time.Second, m.busy, ls...)
@@ -425,7 +425,7 @@ func TestAcceptance208ManyProcessesThatBeginAtOnceKeepTheLimit(t *testing.T) {
 }
 
 // The event of a new process does not reach another one, which has read the new share by then.
-func TestAcceptance208AListOlderThanTheRecordBuriesNoProcess(t *testing.T) {
+func TestAcceptance207AListOlderThanTheRecordBuriesNoProcess(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		m, a, b := newMeter(), v.Session(), v.Session()
 		ctx, cancel := context.WithCancel(t.Context())

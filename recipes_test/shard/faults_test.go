@@ -81,7 +81,7 @@ func (w *storm) meets(b blow, nth int) (struck func() bool) {
 }
 
 // The whole rollout, with every fault at every request for the records: it ends, and no name has two holders.
-func TestAcceptance217EveryFaultAtEveryRequestOfARollout(t *testing.T) {
+func TestAcceptance216EveryFaultAtEveryRequestOfARollout(t *testing.T) {
 	inProcess(t)
 	for _, b := range blows {
 		t.Run(b.name, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 )
 
 // A killed process is followed by one with the same session file: on each ensemble its session is ended at once.
-func TestAcceptance213EachEnsembleHasASessionFile(t *testing.T) {
+func TestAcceptance212EachEnsembleHasASessionFile(t *testing.T) {
 	play(t, 2, func(t *testing.T, w *world) {
 		file := zksync.WithSessionFile(filepath.Join(t.TempDir(), "session"))
 		p := &process{w: &storm{world: w}, cut: make(map[string]int)}
@@ -46,7 +46,7 @@ func TestAcceptance213EachEnsembleHasASessionFile(t *testing.T) {
 	})
 }
 
-func TestAcceptance213ManyEnsembles(t *testing.T) {
+func TestAcceptance212ManyEnsembles(t *testing.T) {
 	play(t, 1, func(t *testing.T, w *world) {
 		var all []string
 		for i := range 40 {
@@ -65,7 +65,7 @@ func TestAcceptance213ManyEnsembles(t *testing.T) {
 }
 
 // Close during a call ends it, and may be called again; a Connect whose context ends leaves nothing.
-func TestAcceptance215CloseEndsCalls(t *testing.T) {
+func TestAcceptance214CloseEndsCalls(t *testing.T) {
 	play(t, 2, func(t *testing.T, w *world) {
 		s, other := w.connect("a b", ""), w.connect("a b", "")
 		for _, name := range names {
@@ -101,7 +101,7 @@ func TestAcceptance215CloseEndsCalls(t *testing.T) {
 }
 
 // A process that moves loses one of two leases: its function is told, and the other lease is released.
-func TestAcceptance218AProcessThatMovesLosesOneOfTwoLeases(t *testing.T) {
+func TestAcceptance217AProcessThatMovesLosesOneOfTwoLeases(t *testing.T) {
 	play(t, 2, func(t *testing.T, w *world) {
 		old := w.connect("a", "")
 		for _, lost := range []string{"a", "b"} {
@@ -129,7 +129,7 @@ func TestAcceptance218AProcessThatMovesLosesOneOfTwoLeases(t *testing.T) {
 }
 
 // A call of an old process that waits while the move goes by, without a connection, is refused.
-func TestAcceptance218ACallThatWaitsThroughTheWholeMoveIsRefused(t *testing.T) {
+func TestAcceptance217ACallThatWaitsThroughTheWholeMoveIsRefused(t *testing.T) {
 	play(t, 3, func(t *testing.T, w *world) {
 		p := &process{w: &storm{world: w}, cut: make(map[string]int)}
 		p.s = w.connect("a b", "", zksync.WithDialer(p.dial))
@@ -163,7 +163,7 @@ func TestAcceptance218ACallThatWaitsThroughTheWholeMoveIsRefused(t *testing.T) {
 	})
 }
 
-func TestAcceptance218ARolloutIsSeenInTheLog(t *testing.T) {
+func TestAcceptance217ARolloutIsSeenInTheLog(t *testing.T) {
 	play(t, 2, func(t *testing.T, w *world) {
 		var b bytes.Buffer
 		log := zksync.WithLogger(slog.New(slog.NewTextHandler(&b, nil)))
@@ -182,7 +182,7 @@ func TestAcceptance218ARolloutIsSeenInTheLog(t *testing.T) {
 }
 
 // The node of an old process is created so late that the move is over.
-func TestAcceptance218AnEntryThatArrivesLateFindsTheListGone(t *testing.T) {
+func TestAcceptance217AnEntryThatArrivesLateFindsTheListGone(t *testing.T) {
 	play(t, 2, func(t *testing.T, w *world) {
 		old := w.connect("a", "")
 		moving := w.connect("b", "a")

@@ -55,7 +55,7 @@ func (w *world) race(first, second config) (of [2]*zkshard.Shards, failed [2]err
 }
 
 // Of two moves that begin at once, one goes on, whatever the names of the ensembles.
-func TestAcceptance219OfTwoMovesThatBeginAtOnceOneGoesOn(t *testing.T) {
+func TestAcceptance218OfTwoMovesThatBeginAtOnceOneGoesOn(t *testing.T) {
 	for range 4 {
 		play(t, 3, func(t *testing.T, w *world) {
 			old := w.connect("a b", "")
@@ -72,7 +72,7 @@ func TestAcceptance219OfTwoMovesThatBeginAtOnceOneGoesOn(t *testing.T) {
 }
 
 // Of two first lists that begin at once, one is in force.
-func TestAcceptance219OfTwoFirstListsThatBeginAtOnceOneIsInForce(t *testing.T) {
+func TestAcceptance218OfTwoFirstListsThatBeginAtOnceOneIsInForce(t *testing.T) {
 	for range 4 {
 		play(t, 3, func(t *testing.T, w *world) {
 			lists := [2]string{"a b", "b a c"}
@@ -87,7 +87,7 @@ func TestAcceptance219OfTwoFirstListsThatBeginAtOnceOneIsInForce(t *testing.T) {
 }
 
 // A move to an ensemble that has another list does not begin, so the old list can still move elsewhere.
-func TestAcceptance219AMoveToAnEnsembleOfAnotherListDoesNotBegin(t *testing.T) {
+func TestAcceptance218AMoveToAnEnsembleOfAnotherListDoesNotBegin(t *testing.T) {
 	for range 4 {
 		play(t, 4, func(t *testing.T, w *world) {
 			old := w.connect("a b", "")
@@ -102,7 +102,7 @@ func TestAcceptance219AMoveToAnEnsembleOfAnotherListDoesNotBegin(t *testing.T) {
 }
 
 // The first process has died before it had claimed all ensembles.
-func TestAcceptance219AFirstListThatWasNotFinished(t *testing.T) {
+func TestAcceptance218AFirstListThatWasNotFinished(t *testing.T) {
 	play(t, 4, func(t *testing.T, w *world) {
 		var n atomic.Int32
 		for _, srv := range w.srvs {
@@ -135,7 +135,7 @@ func TestAcceptance219AFirstListThatWasNotFinished(t *testing.T) {
 }
 
 // An ensemble that was part of a list with a longer history says what to do, before the move begins.
-func TestAcceptance219AnEnsembleWithALongerHistory(t *testing.T) {
+func TestAcceptance218AnEnsembleWithALongerHistory(t *testing.T) {
 	play(t, 3, func(t *testing.T, w *world) {
 		require.NoError(t, w.connect("c", "").Close())
 		require.NoError(t, w.connect("b", "c").Close())

@@ -101,7 +101,7 @@ func (p *worker) text() string {
 }
 
 // Two ensembles, real processes: the old ones become moving ones, and these new ones. Half of them are killed.
-func TestAcceptance220RealProcessesMoveFromOneEnsembleToTwo(t *testing.T) {
+func TestAcceptance219RealProcessesMoveFromOneEnsembleToTwo(t *testing.T) {
 	if os.Getenv(toEnv) != "" {
 		processMain(t)
 		return

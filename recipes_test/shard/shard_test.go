@@ -36,7 +36,7 @@ func at(s *zkshard.Shards, paths []string) map[string]string {
 
 // Whatever the order of the list, a path is on one ensemble, for all processes; each has about as many. An ensemble that comes takes
 // paths from all others, one that leaves gives its own to all others, and no other path moves.
-func TestAcceptance213PathsAreDividedByTheNamesOfTheEnsembles(t *testing.T) {
+func TestAcceptance212PathsAreDividedByTheNamesOfTheEnsembles(t *testing.T) {
 	play(t, 4, func(t *testing.T, w *world) {
 		all := paths(3000)
 		three := w.connect("a b c", "")
@@ -60,7 +60,7 @@ func TestAcceptance213PathsAreDividedByTheNamesOfTheEnsembles(t *testing.T) {
 	})
 }
 
-func TestAcceptance213AnotherListIsRefused(t *testing.T) {
+func TestAcceptance212AnotherListIsRefused(t *testing.T) {
 	play(t, 3, func(t *testing.T, w *world) {
 		for _, bad := range [][]string{nil, {"a", "a"}, {"a", "a:2181"}, {"a", "zk://b"}, {""}} {
 			_, err := zkshard.Connect(t.Context(), bad, zksync.WithDialer(w.dial))
@@ -88,7 +88,7 @@ func TestAcceptance213AnotherListIsRefused(t *testing.T) {
 }
 
 // Two connect strings that lead to one ensemble by different names.
-func TestAcceptance213OneEnsembleByTwoNames(t *testing.T) {
+func TestAcceptance212OneEnsembleByTwoNames(t *testing.T) {
 	play(t, 2, func(t *testing.T, w *world) {
 		w.srvs["alias"] = w.srvs["a"]
 		require.ErrorContains(t, w.refused("a b alias", ""), "lead to the same ensemble")
@@ -97,7 +97,7 @@ func TestAcceptance213OneEnsembleByTwoNames(t *testing.T) {
 	})
 }
 
-func TestAcceptance214WhatALockCosts(t *testing.T) {
+func TestAcceptance213WhatALockCosts(t *testing.T) {
 	play(t, 3, func(t *testing.T, w *world) {
 		requests := func() (n int) {
 			for _, srv := range w.srvs {
@@ -168,7 +168,7 @@ func sessionOf(s *zkshard.Shards, servers string) *zksync.Session {
 }
 
 // An ensemble that is down concerns its names only, also for processes that start meanwhile.
-func TestAcceptance215AnEnsembleThatIsDownConcernsItsNamesOnly(t *testing.T) {
+func TestAcceptance214AnEnsembleThatIsDownConcernsItsNamesOnly(t *testing.T) {
 	play(t, 3, func(t *testing.T, w *world) {
 		before := w.connect("a b c", "")
 		all := paths(30)
@@ -212,7 +212,7 @@ func TestAcceptance215AnEnsembleThatIsDownConcernsItsNamesOnly(t *testing.T) {
 }
 
 // The two rollouts, step by step.
-func TestAcceptance218TheStepsOfAMove(t *testing.T) {
+func TestAcceptance217TheStepsOfAMove(t *testing.T) {
 	for _, move := range moves {
 		t.Run(fmt.Sprint(move), func(t *testing.T) {
 			play(t, 3, func(t *testing.T, w *world) {
@@ -253,7 +253,7 @@ func TestAcceptance218TheStepsOfAMove(t *testing.T) {
 }
 
 // An old process that was cut off from everything, until the move was over, may lock nothing any more.
-func TestAcceptance218AnOldProcessThatWasCutOffIsRefused(t *testing.T) {
+func TestAcceptance217AnOldProcessThatWasCutOffIsRefused(t *testing.T) {
 	play(t, 3, func(t *testing.T, w *world) {
 		p := &process{w: &storm{world: w}, cut: make(map[string]int)}
 		old := w.connect("a b", "", zksync.WithDialer(p.dial))
@@ -278,7 +278,7 @@ func TestAcceptance218AnOldProcessThatWasCutOffIsRefused(t *testing.T) {
 }
 
 // While old processes run somewhere, they are not refused anywhere: not on an ensemble where there is none at the moment.
-func TestAcceptance218AnOldProcessThatWasCutOffFromOneEnsembleComesBack(t *testing.T) {
+func TestAcceptance217AnOldProcessThatWasCutOffFromOneEnsembleComesBack(t *testing.T) {
 	play(t, 3, func(t *testing.T, w *world) {
 		p := &process{w: &storm{world: w}, cut: make(map[string]int)}
 		old := w.connect("a b", "", zksync.WithDialer(p.dial))
@@ -299,7 +299,7 @@ func TestAcceptance218AnOldProcessThatWasCutOffFromOneEnsembleComesBack(t *testi
 }
 
 // Two moves at once: the processes of one might wait for those of the other.
-func TestAcceptance219TwoMovesAtOnceAreRefused(t *testing.T) {
+func TestAcceptance218TwoMovesAtOnceAreRefused(t *testing.T) {
 	play(t, 3, func(t *testing.T, w *world) {
 		first := w.connect("a b", "")
 		moving := w.connect("b c", "a b")

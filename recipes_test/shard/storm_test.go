@@ -306,7 +306,7 @@ func seeds(n uint64) uint64 {
 }
 
 // Whatever dies or is cut off during the two rollouts, they end, and no name has two holders.
-func TestAcceptance216RolloutsInAStorm(t *testing.T) {
+func TestAcceptance215RolloutsInAStorm(t *testing.T) {
 	for seed := range seeds(10) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			playStorm(t, seed, func(w *storm) {
@@ -339,7 +339,7 @@ func TestAcceptance216RolloutsInAStorm(t *testing.T) {
 }
 
 // Here any process may start at any time, also those that move back or elsewhere.
-func TestAcceptance216AnyMixtureOfListsInAStorm(t *testing.T) {
+func TestAcceptance215AnyMixtureOfListsInAStorm(t *testing.T) {
 	lists := []string{"a b", "b c", "a c", "a b c"} // each two share one: without that, processes know nothing of each other
 	var of []config
 	for _, to := range lists {

@@ -26,7 +26,7 @@ func shows(tree *zkwatch.Tree, at string) (all []string) {
 	return all
 }
 
-func TestAcceptance203ATreeFollowsOnlyTheLevelsThatItWasGiven(t *testing.T) {
+func TestAcceptance202ATreeFollowsOnlyTheLevelsThatItWasGiven(t *testing.T) {
 	for depth, want := range [][]string{{"/root"}, {"/root", "/root/a", "/root/b"}, {"/root", "/root/a", "/root/a/x", "/root/b"}} {
 		proving.EachAlone(t, func(t *testing.T, v *proving.Env) {
 			s := proving.Calm(v)
@@ -56,7 +56,7 @@ func TestAcceptance203ATreeFollowsOnlyTheLevelsThatItWasGiven(t *testing.T) {
 	}
 }
 
-func TestAcceptance204WhatTheFilterRefusesIsNeverRead(t *testing.T) {
+func TestAcceptance203WhatTheFilterRefusesIsNeverRead(t *testing.T) {
 	for _, version := range []string{"3.8", "3.5"} { // old servers have no recursive watches
 		proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 			s := v.Session()
@@ -98,7 +98,7 @@ func TestAcceptance204WhatTheFilterRefusesIsNeverRead(t *testing.T) {
 	}
 }
 
-func TestAcceptance205TheAgeOfATreeIsTheTimeSinceTheLastAnswer(t *testing.T) {
+func TestAcceptance204TheAgeOfATreeIsTheTimeSinceTheLastAnswer(t *testing.T) {
 	proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 		s := v.Session(zksync.WithTimeout(6 * time.Second))
 		v.Put("/root", "1")
@@ -134,7 +134,7 @@ func TestAcceptance205TheAgeOfATreeIsTheTimeSinceTheLastAnswer(t *testing.T) {
 	})
 }
 
-func TestAcceptance206ANodeThatBecomesReadableIsInTheTreeAlsoInTheNextSession(t *testing.T) {
+func TestAcceptance205ANodeThatBecomesReadableIsInTheTreeAlsoInTheNextSession(t *testing.T) {
 	for name, happen := range map[string]func(v *proving.Env, s *zksync.Session){
 		"in this session":     func(*proving.Env, *zksync.Session) {},
 		"in the next session": func(v *proving.Env, s *zksync.Session) { v.Server.Expire(s.ID()) },
