@@ -109,8 +109,8 @@ func (c *Cron) At(name, spec string, f Func, opts ...JobOption) {
 	})
 }
 
-// Next is the time of the next tick of a job that is registered here, by its schedule here and by the clock that the ticks
-// go by, without [WithJitter]. It is false if there is no such job, or no tick in the next hundred years. It makes no request.
+// Next is the time of the next tick of a job that is registered here, without WithJitter. It is false if there is no such job,
+// or no tick in the next hundred years. It makes no request.
 func (c *Cron) Next(name string) (time.Time, bool) {
 	j := c.made().job(name)
 	if j == nil || j.schedule == nil {

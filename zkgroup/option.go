@@ -28,9 +28,8 @@ func WithUntilDone() AssignOption {
 	return func(a *assignment) { a.until = true }
 }
 
-// WithKeep sets how long a round of [WithUntilDone] is kept after its newest change, 1 hour if it is not given,
-// by the servers' clock. After that the next Assign begins it again, if no member works on it. d should be
-// longer than the work on an item.
+// WithKeep sets how long a round of WithUntilDone is kept after its newest change, by the servers' clock. The default is 1 hour. After
+// that the next Assign begins it again, if no member works on it.
 func WithKeep(d time.Duration) AssignOption {
 	return func(a *assignment) {
 		if a.keep = d; d <= 0 {

@@ -10,8 +10,7 @@ import (
 )
 
 // Destroy removes the phaser: the next use makes one in phase 0. While a party is registered, or a call advances the phaser,
-// the error is zksync.ErrMisuse, which names the processes. A call that waits and is no party is no use: it fails with
-// zksync.ErrBroken. See docs/guarantees/calls.md.
+// the error is zksync.ErrMisuse, which names the processes. See docs/guarantees/calls.md.
 func (p *Phaser) Destroy(ctx context.Context) error {
 	uses := map[string]string{"": "of its calls make a change", "turns": "of its calls wait to make a change", "action": "of its calls run the function of WithOnAdvance, or wait"}
 	return p.made().at.Destroy(ctx, record.Ruin{

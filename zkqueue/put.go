@@ -20,9 +20,8 @@ func (q *Queue[T]) Put(ctx context.Context, v T, opts ...PutOption) error {
 	return err
 }
 
-// PutAll is Put of all values in one transaction, in their order: all or none are in the queue, and a bounded queue has
-// room for all. If they do not fit into a request of the servers, about a megabyte, the error is zksync.ErrMisuse and
-// says how many do.
+// PutAll is Put of all values in one transaction, in their order: all or none are in the queue. If they do not fit into a request of
+// the servers, about a megabyte, the error is zksync.ErrMisuse and says how many do.
 func (q *Queue[T]) PutAll(ctx context.Context, vs []T, opts ...PutOption) error {
 	_, err := q.made().put(ctx, "put-all", vs, placeOf(true, opts))
 	return err

@@ -127,8 +127,8 @@ func (l *Limiter) over(n int) bool { return n > l.burst && l.limit != rate.Inf }
 // Wait is WaitN(ctx, 1).
 func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 
-// WaitN waits until n events may happen, and counts them. Calls of one Limiter are served in order. It does not know how long it
-// will have to wait: a share may grow. So it waits until ctx ends, even if its deadline is close. n > burst is ErrMisuse.
+// WaitN waits until n events may happen, and counts them. Calls of one Limiter are served in order. A share may grow, so it waits until
+// ctx ends, even if its deadline is close. n > burst is ErrMisuse.
 func (l *Limiter) WaitN(ctx context.Context, n int) error {
 	return l.made().at.Named("wait", l.wait(ctx, n))
 }

@@ -63,9 +63,8 @@ func WithDepth(n int) zksync.Option {
 	}}
 }
 
-// WithFilter leaves out the nodes below the tree's path for which f returns false, with everything below
-// them: they are not read. f must return the same each time for the same path. The calls come from one
-// goroutine, which also hears of changes, so f must not wait.
+// WithFilter leaves out the nodes below the tree's path for which f returns false, with everything below them: they are not
+// read. f must always return the same for a path, and must not wait.
 func WithFilter(f func(path string) bool) zksync.Option {
 	return option{session.Misplaced("WithFilter"), func(p *follow.Part) (err error) {
 		if p.Filter = f; f == nil {
