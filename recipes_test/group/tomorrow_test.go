@@ -48,7 +48,9 @@ func TestTheNextBatchBeginsWhileTheLastOneEnds(t *testing.T) {
 func TestAnAssignUntilDoneWhoseSessionIsClosed(t *testing.T) {
 	proving.InEachRelease(t, func(t *testing.T, v *proving.Env) {
 		c, all, s := newTally(), items(4), v.Session()
-		a := begins(v, s, "a", all, c.run("a", func(item string) time.Duration { return map[bool]time.Duration{true: time.Second, false: time.Minute}[item == "item/0"] }), until)
+		a := begins(v, s, "a", all, c.run("a", func(item string) time.Duration {
+			return map[bool]time.Duration{true: time.Second, false: time.Minute}[item == "item/0"]
+		}), until)
 		time.Sleep(2 * time.Second)
 		second := make(chan error, 1)
 		go func() { second <- a.g.Assign(t.Context(), a.m, all, untilEnd, until) }()
