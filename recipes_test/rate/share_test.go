@@ -231,7 +231,9 @@ func TestLimitsAreThoseOfXTime(t *testing.T) {
 			return zkrate.New(s, fmt.Sprint("/rates/", n), limit, burst)
 		}
 		inf := at(rate.Inf, 0)
-		require.True(t, inf.AllowN(1000000) && inf.AllowN(1000000))
+		for range 2 {
+			require.True(t, inf.AllowN(1000000))
+		}
 		require.NoError(t, inf.WaitN(t.Context(), math.MaxInt))
 		require.True(t, at(rate.Limit(math.Inf(1)), 0).Allow())
 
