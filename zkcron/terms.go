@@ -70,6 +70,10 @@ func (r *runner) supersede(ctx context.Context, e *zkconn.Epoch, v record.Versio
 		if len(entries) > 0 && !begun.underWay() {
 			ops = append(ops, &zk.CheckVersionRequest{Path: r.terms.Base + recordName, Version: stat.Version},
 				&zk.DeleteRequest{Path: r.grants.Queue().Dir + "/" + entries[0].Name, Version: -1})
+			why := r.cron.at.Content(node.Content{Reason: "this job has a greater revision there"})
+			if said := r.grants.Queue().Because(entries[0], why); said != nil {
+				ops = append(ops, said)
+			}
 		}
 	} else if !errors.Is(err, zk.ErrNoNode) {
 		return err

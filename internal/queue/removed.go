@@ -32,6 +32,17 @@ func (q *Queue) Remove(ctx context.Context, e *zkconn.Epoch, en Entry, what *nod
 	return "", err
 }
 
+// Because is the operation by which another transaction that deletes the entry leaves what for its maker; nil if that could not read
+// it. The servers refuse it if the maker listens to requests.
+func (q *Queue) Because(en Entry, what node.Content) any {
+	if !en.ours() {
+		return nil
+	}
+	what.Removed = true
+	_, create := q.writes(en, what.Encode())
+	return create[len(create)-1]
+}
+
 // removal is what the holder learns about the removal of its node.
 type removal struct {
 	learned chan struct{} // closed when the node of the request was read

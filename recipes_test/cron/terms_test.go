@@ -139,6 +139,7 @@ func TestAGreaterRevisionIsInForceAtOnce(t *testing.T) {
 		for _, log := range []*proving.Log{oldLog, behindLog, oneLog} {
 			require.Equal(t, 1, strings.Count(log.String(), "this process leaves the job"), log.String())
 		}
+		require.Contains(t, oldLog.String(), "this job has a greater revision there", "why the lease has ended")
 		require.True(t, old.Pending() && behind.Pending() && one.Pending(), "Run does not end")
 		ends(v, stop, old)
 		ends(v, halt, behind)
