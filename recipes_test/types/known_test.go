@@ -281,14 +281,14 @@ func TestWhatAnObjectKnowsStaysInASessionAtAServerThatLags(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			proving.AmongMembers(t, 4, time.Second, func(t *testing.T, e *zktest.Ensemble) {
 				s := e.SessionAt(t, 1)
+				zkonce.NewPromise[int](s, "/other").Done() // so that the next session sends something at once, and no sync
+				time.Sleep(time.Second)
 				catchUp := e.Lag(0)
 				a := made(s, ruin)
 				require.NoError(t, a.settle(t.Context()))
 				known, err := a.known(t.Context())
 				require.NoError(t, err)
 				require.True(t, known)
-				zklatch.New(s, "/other", 1).Done() // so that the next session sends something at once
-				time.Sleep(time.Second)
 				proving.RenewAtLagging(t, e, s)
 				asks := proving.Waits(t.Context(), func(ctx context.Context) error {
 					known, err := a.known(ctx)
