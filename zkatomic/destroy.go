@@ -8,8 +8,8 @@ func (n *Int64) Destroy(ctx context.Context) error { return n.made().cell.Destro
 // Destroy removes the value, like [Int64.Destroy].
 func (v *Value[T]) Destroy(ctx context.Context) error { return v.made().cell.Destroy(ctx) }
 
-// Destroy removes the sequence, like [Int64.Destroy]: the next number is 1. An object gives up the rest
-// of its block when its server reports the removal.
+// Destroy removes the sequence, like [Int64.Destroy]: the next number is 1. Objects give up the rest of
+// their blocks when they hear of it.
 func (q *Sequence) Destroy(ctx context.Context) error {
 	err := q.made().cell.Destroy(ctx)
 	if err == nil {

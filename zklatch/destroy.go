@@ -10,7 +10,7 @@ import (
 
 // Destroy removes the latch: the next use makes a closed one. While the latch is closed and has events of WithEphemeral, whose
 // sessions live, the error is zksync.ErrMisuse. A Wait leaves no node, so it is no use: it fails with zksync.ErrBroken.
-// An object that knows the latch open forgets that when its server reports the removal.
+// Objects that know it open begin again when they hear of it.
 // See docs/guarantees/calls.md.
 func (l *Latch) Destroy(ctx context.Context) error {
 	shut := ""
