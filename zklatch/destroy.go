@@ -8,9 +8,8 @@ import (
 	"github.com/go-menagerie/menagerie/internal/record"
 )
 
-// Destroy removes the latch: the next use makes a closed one. While the latch is closed and has events of WithEphemeral, whose
-// sessions live, the error is zksync.ErrMisuse. A Wait leaves no node, so it is no use: it fails with zksync.ErrBroken.
-// Objects that know it open begin again when they hear of it.
+// Destroy removes the latch: the next use makes a closed one, also of an object that knows it open. While the latch is closed and
+// has events of WithEphemeral, whose sessions live, the error is zksync.ErrMisuse. A Wait fails with zksync.ErrBroken.
 // See docs/guarantees/calls.md.
 func (l *Latch) Destroy(ctx context.Context) error {
 	shut := ""

@@ -33,8 +33,8 @@ func (o *Once) Destroy(ctx context.Context) error {
 	})
 }
 
-// Destroy removes the promise. A Wait in another process leaves no node, so it is no use: it fails with zksync.ErrBroken, or waits
-// for the next promise of the path. Objects forget the value when they hear of it. See docs/guarantees/calls.md.
+// Destroy removes the promise; objects that know the value forget it. A Wait in another process is no use: it fails with
+// zksync.ErrBroken, or waits for the next promise of the path. See docs/guarantees/calls.md.
 func (p *Promise[T]) Destroy(ctx context.Context) error {
 	err := p.made().at.Destroy(ctx, record.Ruin{
 		Base: p.terms.Base, ACL: p.at.ACL(), What: "the promise", There: p.terms.There, Shut: record.Writers,

@@ -96,8 +96,8 @@ func (o *Once) IsDone(ctx context.Context) (bool, error) {
 	return r != nil, o.at.Named("once", err)
 }
 
-// Reset removes the result: the next caller runs its function again, but as long as its server lags, or it
-// has no connection, it may still get the removed result. Reset waits while a function runs.
+// Reset removes the result: the next caller runs its function again, but as long as its server lags it may
+// still get the removed result. Reset waits while a function runs.
 func (o *Once) Reset(ctx context.Context) error {
 	if err := o.made().at.Misuse(); err != nil {
 		return o.at.Named("reset", err)
