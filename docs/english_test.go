@@ -22,7 +22,7 @@ var unwanted = regexp.MustCompile(`\b([Bb]y hand|anew|dear|dearer)(\W|$)|(^|[.:;
 
 // longest is how many words a doc comment has at most, usual how many nine of ten have at most, and all how many those of the
 // public packages have together.
-const longest, usual, all = 120, 45, 18_050
+const longest, usual, all = 120, 45, 18_090
 
 func TestDocCommentsAreShort(t *testing.T) {
 	var lengths []int
