@@ -378,7 +378,7 @@ func TestAcceptance150DelayAndPriority(t *testing.T) {
 			require.Equal(t, want, take(t, q))
 		}
 		start := time.Now()
-		delay := v.Span(time.Minute, 2*time.Second)
+		delay := v.Span(time.Minute, 10*time.Second)
 		require.NoError(t, p.Put(t.Context(), 1, zkqueue.WithDelay(delay)))
 		put(t, p, 2)
 		require.Equal(t, 2, take(t, q))

@@ -13,7 +13,7 @@ import (
 )
 
 // patience bounds every wait. It is only ever waited out by a failure.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // poll waits until cond is true.
 func poll(t *testing.T, cond func() bool, state func() any) {
