@@ -4,7 +4,7 @@ import "sync"
 
 // Not all servers know addWatch and multiRead (3.6), removeWatches and createContainer (3.5); each of the four has a substitute. A server
 // that does not know an operation answers so and closes the connection, with everything else that is on it; some only close
-// it. So an operation is refused once in the life of a client, and not sent any more.
+// it. So the operations of one release are refused once in the life of a client, and not sent any more.
 
 // unknownOps is what a client has found out about these operations.
 type unknownOps struct {
@@ -46,6 +46,9 @@ func (u *unknownOps) note(op int32, answered, refused bool) {
 	switch cuts := u.cuts[op]; {
 	case refused:
 		u.cuts[op] = mostCuts
+		if op == opAddWatch || op == opMultiRead { // both came with one release
+			u.cuts[opAddWatch], u.cuts[opMultiRead] = mostCuts, mostCuts
+		}
 	case cuts == known || cuts >= mostCuts:
 	case answered:
 		u.cuts[op] = known
