@@ -24,10 +24,11 @@ type member struct {
 
 	joined bool
 
-	mu      sync.Mutex // for Finish: the loop reads these without it
-	table   *table     // the record, as it was read or written last; nil before the process has joined
-	version int32      // of the record then
-	names   []string
+	mu       sync.Mutex // for Finish: the loop reads these without it
+	table    *table     // the record, as it was read or written last; nil before the process has joined
+	version  int32      // of the record then
+	finished bool
+	names    []string
 
 	news    news          // guarded by Limiter.mu
 	wake    chan struct{} // has a value when there may be news
@@ -171,8 +172,9 @@ func (m *member) enter(ctx context.Context) error {
 			&zk.SetDataRequest{Path: m.shares(), Data: t.encode(), Version: m.version})
 		switch {
 		case err == nil, record.RefusedAt(err, 0, zk.ErrNodeExists): // an earlier copy of the request was applied
-			m.bucket.begin(m.e, false, func() { m.tell(&m.news.demanded) }, m.rateOf(next.Rate), next.Burst, got)
-			m.wrote(t)
+			m.wrote(t, func() {
+				m.bucket.begin(m.e, false, func() { m.tell(&m.news.demanded) }, m.rateOf(next.Rate), next.Burst, got)
+			})
 			m.joined, m.stale.processes = true, true
 			return m.look(ctx)
 		case !record.RefusedAt(err, 1, zk.ErrBadVersion):
@@ -185,11 +187,12 @@ func (m *member) enter(ctx context.Context) error {
 	}
 }
 
-// wrote notes that the record is t. What that has given to the process is in the bucket already: so Finish never finds a record whose
-// tokens are still to come.
-func (m *member) wrote(t *table) {
+// wrote notes that the record is t, and has fill put what that gives into the bucket. Finish sees both or none of them: tokens that
+// a call can use are in the record that it knows.
+func (m *member) wrote(t *table, fill func()) {
 	m.mu.Lock()
 	m.table, m.version = t, zkconn.NextVersion(m.version)
+	fill()
 	m.mu.Unlock()
 	m.stale.record = true // its watch has reported this change, and is to be set again
 }
@@ -355,8 +358,7 @@ func (m *member) write(ctx context.Context, next share) (done bool, err error) {
 		&zk.SetDataRequest{Path: m.shares(), Data: t.encode(), Version: m.version})
 	switch {
 	case err == nil:
-		m.bucket.become(m.rateOf(next.Rate), next.Burst, got)
-		m.wrote(t)
+		m.wrote(t, func() { m.bucket.become(m.rateOf(next.Rate), next.Burst, got) })
 	case record.RefusedAt(err, 1, zk.ErrBadVersion):
 		// Perhaps an earlier copy of the request was applied. No copy can be applied any more: the version has passed.
 		m.stale.record = true
@@ -403,16 +405,26 @@ func (m *member) leave(ctx context.Context) (done bool, err error) {
 	return err == nil, unlessRemoved(err)
 }
 
+// giveWait is how long Close waits for the answer, when all holds have ended.
+const giveWait = 100 * time.Millisecond
+
 // Finish is called by Close of the session, before that ends. The tokens go back with the share, unless another process has changed
-// the record at the same time: then they are lost. It does not wait for the answer.
+// the record at the same time, or no server answers soon: then they are lost. The run ends with Close, too, and whichever of
+// both is first gives them back.
 func (m *member) Finish(error) bool {
-	given := m.bucket.empty()
-	m.bucket.end(m.e)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.table == nil || m.table.Shares[m.id] == nil {
+	given := m.bucket.empty()
+	m.bucket.end(m.e)
+	if m.finished || m.table == nil || m.table.Shares[m.id] == nil {
 		return false
 	}
-	m.e.StartMulti(m.without(given)...)
+	m.finished = true
+	call := m.e.StartMulti(m.without(given)...)
+	m.at.Session.AfterHolds(func() { // the end of the connection must not overtake it
+		ctx, cancel := context.WithTimeout(context.Background(), giveWait)
+		defer cancel()
+		_, _ = call.Wait(ctx, m.e)
+	})
 	return true
 }

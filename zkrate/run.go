@@ -101,7 +101,10 @@ func (l *Limiter) once(ctx context.Context, e *zkconn.Epoch) (joined bool, err e
 	if err = m.enter(ctx); err == nil {
 		err = m.live(ctx)
 	}
-	if err != nil { // what failed must not keep a share as long as the session lives
+	switch {
+	case ctx.Err() != nil: // by Close
+		m.Finish(nil)
+	case err != nil: // what failed must not keep a share as long as the session lives
 		l.bucket.end(e)
 		e.Reap(zkconn.Orphan{Dir: l.processes(), Node: l.process(m.id)})
 	}

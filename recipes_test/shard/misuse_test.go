@@ -67,6 +67,7 @@ func TestAcceptance212ManyEnsembles(t *testing.T) {
 // Close during a call ends it, and may be called again; a Connect whose context ends leaves nothing.
 func TestAcceptance214CloseEndsCalls(t *testing.T) {
 	play(t, 2, func(t *testing.T, w *world) {
+		w.srvs["c"] = w.srvs["b"]
 		s, other := w.connect("a b", ""), w.connect("a b", "")
 		for _, name := range names {
 			_, err := other.NewMutex(name).LockContext(t.Context())
@@ -90,7 +91,6 @@ func TestAcceptance214CloseEndsCalls(t *testing.T) {
 
 		w.srvs["b"].Stop()
 		for _, c := range []config{{"b", ""}, {"a b c", "a b"}, {"b", "a"}} {
-			w.srvs["c"] = w.srvs["b"]
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			_, err = w.try(ctx, c.to, c.from)
 			cancel()
