@@ -58,8 +58,8 @@ var errAgain = errors.New("zkrate: nodes were removed externally")
 
 var errRemoved = errs.Broken("the rate limiter", `some of its nodes were removed externally; "menagerie reset" removes the others, and its next user creates it again`)
 
-// tell notes news. It does not block. It does not take mu: the bucket calls it under its own.
-func (m *member) tell(what *bool) {
+// note records news. It does not block. It does not take mu: the bucket calls it under its own.
+func (m *member) note(what *bool) {
 	m.Limiter.mu.Lock()
 	*what = true
 	m.Limiter.mu.Unlock()
@@ -117,7 +117,7 @@ func (m *member) look(ctx context.Context) error {
 // list lists the processes.
 func (m *member) list(ctx context.Context) error {
 	return unlessRemoved(record.Insist(ctx, m.e, func() error {
-		w, l, err := m.e.WatchChildren(ctx, m.processes(), func(zkconn.Event) { m.tell(&m.news.processes) })
+		w, l, err := m.e.WatchChildren(ctx, m.processes(), func(zkconn.Event) { m.note(&m.news.processes) })
 		if err == nil {
 			if m.watches[1] != nil {
 				m.watches[1].Stop()
@@ -131,7 +131,7 @@ func (m *member) list(ctx context.Context) error {
 // read reads the record.
 func (m *member) read(ctx context.Context) error {
 	return unlessRemoved(record.Insist(ctx, m.e, func() error {
-		w, c, err := m.e.WatchData(ctx, m.shares(), func(zkconn.Event) { m.tell(&m.news.record) })
+		w, c, err := m.e.WatchData(ctx, m.shares(), func(zkconn.Event) { m.note(&m.news.record) })
 		if err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func (m *member) enter(ctx context.Context) error {
 		switch {
 		case err == nil, record.RefusedAt(err, 0, zk.ErrNodeExists): // an earlier copy of the request was applied
 			m.wrote(t, func() {
-				m.bucket.begin(m.e, false, func() { m.tell(&m.news.demanded) }, m.rateOf(next.Rate), next.Burst, got)
+				m.bucket.begin(m.e, false, func() { m.note(&m.news.demanded) }, m.rateOf(next.Rate), next.Burst, got)
 			})
 			m.joined, m.stale.processes = true, true
 			return m.look(ctx)

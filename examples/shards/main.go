@@ -15,7 +15,7 @@ import (
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
-// The variables that tell a process where the two ensembles are.
+// The variables with the addresses of the two ensembles.
 const one, two = "SHARDS_ONE", "SHARDS_TWO"
 
 func main() { cluster.Main(conduct, work) }

@@ -69,13 +69,12 @@ var ErrNoDir = zk.ErrNoNode
 
 // Apply makes a change of nodes once. dir is the directory of its writers. With a link, the number of a
 // connection, the change is sent on that connection only, because it depends on what was seen there. The results
-// belong to ops; they are nil if the answer was lost. If the servers refused the change, the error is a
-// *zkconn.TxnError with the index in ops, and the change cannot be applied later.
+// belong to ops; they are nil if the answer was lost. After a *zkconn.TxnError, with the index in ops, the change cannot be
+// applied later.
 //
 // If dir does not exist, the error is [ErrNoDir]; a late copy of a lost request may then be applied once the
-// caller creates dir, so the servers must refuse ops. No caller creates the directory of a life again (see [record.WritersOf]): there
-// the error is ambiguous after a lost request. If the outcome is unknown, the error satisfies
-// errs.Ambiguous. zkconn.ErrOver means that nothing was changed.
+// caller creates dir, so the servers must refuse ops. The directory of a life is never created again (see [record.WritersOf]): there
+// the error is ambiguous after a lost request, as it is whenever the outcome is unknown. zkconn.ErrOver means that nothing was changed.
 func (ws *Writers) Apply(ctx context.Context, e *zkconn.Epoch, link int64, dir string, acl []zk.ACL, ops ...any) ([]zk.MultiResponse, error) {
 	for {
 		w := ws.take(e, dir, acl)
