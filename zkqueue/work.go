@@ -211,7 +211,7 @@ func (w *work[T]) handle(d *Delivery[T]) error {
 	switch {
 	case w.receiving.Err() != nil:
 	case d.Attempt > w.attempts: // it may be what ends the processes
-		how = elements.Ending{Dead: true, Why: fmt.Sprintf("it has come again after its last attempt, %d of %d: a worker has died, or has lost it or given it back", d.Attempt-1, w.attempts)}
+		how = elements.Ending{Dead: true, Forgiven: true, Why: fmt.Sprintf("it has come again after its last attempt, %d of %d: a worker has died, or has lost it or given it back", d.Attempt-1, w.attempts)}
 	default:
 		under, end := d.lease.Bind(w.working)
 		err := called(func() error { return w.f(under, d) })

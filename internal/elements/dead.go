@@ -43,9 +43,9 @@ var ErrNoLetter = errors.New("there is no dead letter with this ID")
 func (q *Queue) letter(id string) string { return q.dir(layout.DeadLetters) + "/" + id }
 
 // bury makes an element a dead letter in the transaction that begins with ops. It makes the directory before the first one.
-func (c *Call) bury(ops []any, el Content, why string) error {
+func (c *Call) bury(ops []any, el Content, why string, attempts int) error {
 	why = strings.ToValidUTF8(why[:min(len(why), longestWhy)], "")
-	line, err := json.Marshal(header{why, el.Attempt(), el.enqueued(), el.priority})
+	line, err := json.Marshal(header{why, attempts, el.enqueued(), el.priority})
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (c *Call) Bury(el Content, why string) error {
 	ops := c.q.unchanged(el.Pick)
 	checks := len(ops)
 	ops = append(append(ops, c.q.free(el)...), &zk.DeleteRequest{Path: c.q.node(el.name), Version: el.version})
-	return refused(c.bury(ops, el, why), checks)
+	return refused(c.bury(ops, el, why, el.Attempt()), checks)
 }
 
 // Letters are the IDs of the dead letters as the leader knew them at some instant of the call, in the order in which the

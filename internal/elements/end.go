@@ -79,7 +79,11 @@ func (c *Call) end(cl Claim, how Ending) error {
 	removal := &zk.DeleteRequest{Path: q.node(cl.name), Version: cl.delivery()}
 	switch {
 	case how.Dead:
-		return c.bury(append(ops, removal), cl.Content, how.Why)
+		attempts := cl.Attempt()
+		if how.Forgiven {
+			attempts--
+		}
+		return c.bury(append(ops, removal), cl.Content, how.Why, attempts)
 	case !how.Again:
 		_, err := c.apply(append(ops, removal)...)
 		if err == nil {

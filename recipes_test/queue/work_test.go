@@ -193,7 +193,7 @@ func TestAcceptance167AnElementWhoseWorkersDieIsADeadLetter(t *testing.T) {
 		require.NoError(t, stop())
 		dead := letters(t, q)
 		require.Len(t, dead, 1)
-		require.Equal(t, 4, dead[0].Attempts)
+		require.Equal(t, 3, dead[0].Attempts)
 		require.Contains(t, dead[0].Err, "after its last attempt, 3 of 3")
 	})
 }
@@ -681,7 +681,7 @@ func TestAcceptance172WorkWithAMaxHold(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.NoError(t, stop())
 		require.Equal(t, []time.Duration{0, 3 * time.Second}, at)
-		require.Equal(t, 3, letters(t, q)[0].Attempts)
+		require.Equal(t, 2, letters(t, q)[0].Attempts)
 	})
 }
 
