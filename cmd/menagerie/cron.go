@@ -57,15 +57,8 @@ func (o cronOptions) jobOptions() []zkcron.JobOption {
 // missedPolicies are the values of --missed.
 var missedPolicies = map[string]zkcron.Missed{"once": zkcron.RunOnce, "skip": zkcron.Skip, "all": zkcron.RunAll}
 
-func (a *app) cronCommand() *cobra.Command {
-	var o cronOptions
-	var every, limit, jitter positiveDuration
-	grace := graceDuration(5 * time.Second)
-	cmd := &cobra.Command{
-		Use: `cron PATH (--spec SPEC | --every D) [--name NAME] [--missed WHAT] [--at-most-once] -- CMD ARGS...
-  menagerie cron run-now PATH [NAME] [--wait D]`,
-		Short: "Run a command at its times, each time on one of many machines",
-		Long: `Start it on every machine that may do the work. At each tick one machine runs CMD: the one that
+// cronHelp is the long help of the command.
+const cronHelp = `Start it on every machine that may do the work. At each tick one machine runs CMD: the one that
 started first. When that one ends, dies or is cut off, the one that has waited longest takes over.
 The command runs until a signal ends it. PATH is a schedule; each --name in it is a job.
 
@@ -103,7 +96,17 @@ Exit codes:
     2  wrong command line
   126  CMD cannot be executed
   127  CMD was not found
-  130  ended by SIGINT, or CMD was (143 by SIGTERM, 129 by SIGHUP)`,
+  130  ended by SIGINT, or CMD was (143 by SIGTERM, 129 by SIGHUP)`
+
+func (a *app) cronCommand() *cobra.Command {
+	var o cronOptions
+	var every, limit, jitter positiveDuration
+	grace := graceDuration(5 * time.Second)
+	cmd := &cobra.Command{
+		Use: `cron PATH (--spec SPEC | --every D) [--name NAME] [--missed WHAT] [--at-most-once] -- CMD ARGS...
+  menagerie cron run-now PATH [NAME] [--wait D]`,
+		Short: "Run a command at its times, each time on one of many machines",
+		Long:  cronHelp,
 		Example: `  menagerie cron /cron/reports --every 10s -- date
   menagerie cron /cron/reports --name nightly --spec "CRON_TZ=Europe/Berlin 0 3 * * *" -- ./report.sh
   menagerie cron /cron/cleanup --spec "*/15 * * * *" --missed skip -- sh -c 'echo "$MENAGERIE_SCHEDULED"'`,
