@@ -27,7 +27,7 @@ type member struct {
 	mu       sync.Mutex // for Finish: the loop reads these without it
 	table    *table     // the record, as it was read or written last; nil before the process has joined
 	version  int32      // of the record then
-	finished bool
+	finished bool       // Finish has given the tokens back
 	names    []string
 
 	news    news          // guarded by Limiter.mu
