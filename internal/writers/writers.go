@@ -68,8 +68,7 @@ var ErrMoved = errors.New("the connection has changed")
 var ErrNoDir = zk.ErrNoNode
 
 // Apply makes a change of nodes once. dir is the directory of its writers. With a link, the number of a
-// connection, the change is sent on that connection only, because it depends on what was seen there. The results
-// belong to ops; they are nil if the answer was lost. After a *zkconn.TxnError, with the index in ops, the change cannot be
+// connection, the change is sent on that connection only. The results belong to ops; they are nil if the answer was lost. After a *zkconn.TxnError, with the index in ops, the change cannot be
 // applied later.
 //
 // If dir does not exist, the error is [ErrNoDir]; a late copy of a lost request may then be applied once the
