@@ -18,7 +18,7 @@ import (
 // it.
 type Delivery[T any] struct {
 	Value T
-	// Attempt is 1 for the first delivery, and one more for each later one.
+	// Attempt is 1 for the first delivery, and one more for each later one, unless the one before it ended with [Queue.Work].
 	Attempt int
 
 	q       *Queue[T]

@@ -199,7 +199,18 @@ func (x *elements) works(a *actor, q *zkqueue.Queue[int64]) {
 			e := x.holds(a, d)
 			x.mu.Lock()
 			defer x.mu.Unlock()
-			switch a.rnd.IntN(6) {
+			fails := a.rnd.IntN(6)
+			if at := time.Now(); fails < 2 {
+				// A failure when Work has ended is no attempt: so the next delivery may have the same number.
+				context.AfterFunc(ctx, func() {
+					x.mu.Lock()
+					defer x.mu.Unlock()
+					if time.Now().Equal(at) {
+						e.attempts[slices.Index(e.attempts, deliveryOf(d))] += ", no attempt"
+					}
+				})
+			}
+			switch fails {
 			case 0:
 				return errOwn
 			case 1:
