@@ -15,6 +15,8 @@ type tenure struct {
 	client *Client
 	hosts  *hosts
 	events <-chan zk.Event
+
+	parting bool // kill does not cut the connection; guarded by mu
 }
 
 func (c *Client) newTenure(number int64) *tenure {
@@ -162,13 +164,14 @@ func (t *tenure) end(cause error) {
 	log()
 }
 
-// kill cuts the connection, and keeps the client library from dialling again.
+// kill cuts the connection, and keeps the client library from dialling again. If the session is being ended on the servers, that
+// goes first: the library would wait a second for the answer.
 func (t *tenure) kill() {
 	t.mu.Lock()
 	t.dead()
-	w := t.dialled
+	w, parting := t.dialled, t.parting
 	t.mu.Unlock()
-	if w != nil {
+	if w != nil && !parting {
 		// The caller may be the goroutine that reads this connection.
 		// That is harmless: it then finds its connection closed.
 		w.fail(ErrOver)
@@ -195,10 +198,18 @@ func (t *tenure) awaitGreeting() {
 	}
 }
 
+// part has kill wait or not. It does not wait without a connection.
+func (t *tenure) part(wait bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.parting = wait && t.wire != nil && t.alive.Err() == nil
+	return t.parting
+}
+
 // shutdown ends the client library of the epoch. If graceful is set and there is a connection,
 // it first ends the session on the servers, but gives that up when the client does.
 func (t *tenure) shutdown(graceful bool) {
-	graceful = graceful && t.Linked()
+	graceful = graceful && t.part(true)
 	quitted := make(chan struct{})
 	quit := func() {
 		defer close(quitted)
@@ -212,6 +223,7 @@ func (t *tenure) shutdown(graceful bool) {
 		}
 	}
 	t.end(ErrClosed)
+	t.part(false)
 	t.kill()
 	if !graceful {
 		// Close of the client library queues a closeSession that will never be sent, and waits a second for
