@@ -18,7 +18,8 @@ import (
 // it.
 type Delivery[T any] struct {
 	Value T
-	// Attempt is 1 for the first delivery, and one more for each later one, unless the one before it ended with [Queue.Work].
+	// Attempt is 1 for the first delivery, and one more for each later one. A delivery that the end of [Queue.Work] cuts short may not
+	// count.
 	Attempt int
 
 	q       *Queue[T]
