@@ -193,22 +193,16 @@ func deliveryOf(d *zkqueue.Delivery[int64]) string { return fmt.Sprint(d.ID(), "
 
 // works is a worker for a while, that fails at random, also at the last attempt of an element.
 func (x *elements) works(a *actor, q *zkqueue.Queue[int64]) {
-	span := a.upTo(10 * time.Second)
+	span, most := a.upTo(10*time.Second), 1+a.rnd.IntN(3)
 	a.askLate(span, time.Minute, "Work", func(ctx context.Context) error {
 		return q.Work(ctx, 1, func(_ context.Context, d *zkqueue.Delivery[int64]) error {
 			e := x.holds(a, d)
 			x.mu.Lock()
 			defer x.mu.Unlock()
 			fails := a.rnd.IntN(6)
-			if at := time.Now(); fails < 2 {
-				// A failure when Work has ended is no attempt: so the next delivery may have the same number.
-				context.AfterFunc(ctx, func() {
-					x.mu.Lock()
-					defer x.mu.Unlock()
-					if time.Now().Equal(at) {
-						e.attempts[slices.Index(e.attempts, deliveryOf(d))] += ", no attempt"
-					}
-				})
+			if fails < 2 && ctx.Err() != nil && d.Attempt >= most && d.Lease().Valid() {
+				// After the grace that is no attempt, so the next delivery has the same number. Here it may still be within the grace.
+				e.attempts[slices.Index(e.attempts, deliveryOf(d))] += ", no attempt"
 			}
 			switch fails {
 			case 0:
@@ -218,7 +212,7 @@ func (x *elements) works(a *actor, q *zkqueue.Queue[int64]) {
 			}
 			e.uncertain = true // an Ack whose outcome Work does not return
 			return nil
-		}, zkqueue.WithMaxAttempts(1+a.rnd.IntN(3)), zkqueue.WithBackOff(a.upTo(time.Second), 2*time.Second), zkqueue.WithGrace(a.upTo(time.Second)))
+		}, zkqueue.WithMaxAttempts(most), zkqueue.WithBackOff(a.upTo(time.Second), 2*time.Second), zkqueue.WithGrace(a.upTo(time.Second)))
 	}, errUnknown)
 }
 
