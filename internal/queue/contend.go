@@ -14,17 +14,18 @@ import (
 
 // contest is the way of an entry from its creation to its grant.
 type contest struct {
-	q     *Queue
-	t     *Ticket
-	epoch *zkconn.Epoch
-	known map[string]int64 // czxids of entries, where they had to be asked for (at the end of the numbers)
-	ev    *events
-	long  bool   // no event came for a while: see longPart
-	scout string // the name of an entry; "" before the wait is long, or if there is none
-	sight *sight // nil if nobody asks for it
-	w     *Waiter
-	last  string // the name of the first of the newest blockers
-	read  reading
+	q       *Queue
+	t       *Ticket
+	epoch   *zkconn.Epoch
+	known   map[string]int64 // czxids of entries, where they had to be asked for (at the end of the numbers)
+	ev      *events
+	long    bool   // no event came for a while: see longPart
+	scout   string // the name of an entry; "" before the wait is long, or if there is none
+	sight   *sight // nil if nobody asks for it
+	w       *Waiter
+	last    string // the name of the first of the newest blockers
+	guessed string // the name of the entry that the ticket has guessed; "" if it has not
+	read    reading
 }
 
 func newContest(t *Ticket) *contest {
@@ -55,6 +56,7 @@ func (c *contest) run(ctx context.Context) error {
 	var last []Entry
 	for resumed := false; ; {
 		c.ev = newEvents(c.t.Entry.Name)
+		c.ev.guess(c.guessed) // the connection of the first round may have been lost before the answer
 		v, err := c.round(ctx, known)
 		c.ev.stop()
 		if !errors.Is(err, errList) { // nil: it is granted; or an error that another round would not change
@@ -148,6 +150,8 @@ func (c *contest) round(ctx context.Context, v view) (view, error) {
 func (c *contest) look(ctx context.Context) (view, error) {
 	if g := c.t.guess; g != nil {
 		c.t.guess, c.t.inDoubt = nil, false // a guess is only made where there cannot be a duplicate
+		c.guessed = g.entry.Name
+		c.ev.guess(c.guessed)
 		v := view{ahead: []Entry{g.entry}, blockers: []Entry{g.entry}}
 		if v.more = g.children > 2; v.more {
 			v.guess = g

@@ -21,6 +21,7 @@ type events struct {
 	watches []*zkconn.Watch
 
 	mu         sync.Mutex
+	guessed    string          // the name that a guess is about; "" if there is none
 	subscribed map[string]bool // names with a watch that is not used up
 	written    map[string]bool // names that somebody wrote to, or may have
 	released   map[string]bool // names of sealed entries that held and have left
@@ -37,6 +38,13 @@ func newEvents(self string) *events {
 		self: self, subscribed: make(map[string]bool), written: make(map[string]bool), released: make(map[string]bool),
 		wake: make(chan struct{}, 1),
 	}
+}
+
+// guess has it take the absence of this entry for no departure.
+func (ev *events) guess(name string) {
+	ev.mu.Lock()
+	defer ev.mu.Unlock()
+	ev.guessed = name
 }
 
 // subscribe reports whether name has no subscription yet, and notes that it has one from now on.
@@ -93,6 +101,10 @@ func (ev *events) tell(name string, what zkconn.Event) {
 		ev.written[name] = true
 	case name == ev.self:
 		ev.gone = true
+	case what == zkconn.NotFound && name == ev.guessed:
+		// It was perhaps never there, so nothing has left. This may come after the confirmation of the watch of the own
+		// node: another waiter of the session, behind this one, may have asked for that earlier.
+		ev.uncertain = true
 	case !ev.ownWatched:
 		// This watch reported before the server confirmed the watch of the own node. A deletion of
 		// the own node before this event might not have been reported. So the event proves nothing.

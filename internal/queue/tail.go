@@ -22,7 +22,7 @@ func (q *Queue) guesses() bool {
 // guess is the entry that is probably the last one ahead of ours: it has the name that the directory's data told, and
 // the number before our own. The servers number the children of a directory in the order in which they were made.
 // So if a child of this name exists when the servers begin to watch it, it is the last one ahead. If not, they say so
-// at once (NotFound), before they confirm the watch of the own node, and so the ticket lists (events.tell).
+// at once (NotFound), and the ticket lists (events.tell).
 type guess struct {
 	entry    Entry
 	children int32 // of the directory, right after our entry was made
