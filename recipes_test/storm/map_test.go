@@ -143,7 +143,6 @@ func (x mappings) use(w *world) {
 		}
 		return m.Store(ctx, "last", 1)
 	})
-	w.pause(5)
 	var keeps atomic.Int32
 	w.all("StoreEphemeral at last", len(w.houses), func(ctx context.Context, a *actor, i int) error {
 		err := x.object(a).StoreEphemeral(ctx, "kept at last", int64(i))
@@ -154,6 +153,7 @@ func (x mappings) use(w *world) {
 		return err
 	})
 	w.must(keeps.Load() == 1, "%d sessions keep one key", keeps.Load())
+	w.pause(5) // the copies follow
 	w.all("Range at last", len(w.houses), func(ctx context.Context, a *actor, i int) error {
 		all := map[string]int64{}
 		if err := x.object(a).Range(ctx, func(k string, v int64) bool { all[k] = v; return true }); err != nil {
