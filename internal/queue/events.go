@@ -94,6 +94,10 @@ func (ev *events) tell(name string, what zkconn.Event) {
 		ev.cut = true
 	case what == zkconn.Changed && name == ev.self:
 		ev.cut = true // the watch of the own node is used up, and every conclusion rests on it
+	case what == zkconn.NotFound && name == ev.guessed:
+		// It was perhaps never there, so nothing has left. This may come after the confirmation of the watch of the own
+		// node: another waiter of the session, behind this one, may have asked for that earlier.
+		ev.uncertain = true
 	case what == zkconn.Changed && !Sealed(name):
 		// The node was written to (for example by somebody who asks its owner to give
 		// the lock up). It still exists, but its watch is used up: watch sets another.
@@ -101,10 +105,6 @@ func (ev *events) tell(name string, what zkconn.Event) {
 		ev.written[name] = true
 	case name == ev.self:
 		ev.gone = true
-	case what == zkconn.NotFound && name == ev.guessed:
-		// It was perhaps never there, so nothing has left. This may come after the confirmation of the watch of the own
-		// node: another waiter of the session, behind this one, may have asked for that earlier.
-		ev.uncertain = true
 	case !ev.ownWatched:
 		// This watch reported before the server confirmed the watch of the own node. A deletion of
 		// the own node before this event might not have been reported. So the event proves nothing.
