@@ -269,7 +269,7 @@ func (m *meter) losses(t zktest.Txn) {
 	for _, c := range t.Changes {
 		if c.Kind == zktest.Deleted && path.Dir(c.Path) == mutexPath && m.marks[uuidOf(c.Path)] {
 			m.w.tell("lost: %s", c.Path)
-			m.lost = append(m.lost, loss{time.Now(), uuidOf(c.Path), m.owners[c.Path]})
+			m.lost = append(m.lost, loss{time.Now().Truncate(ms), uuidOf(c.Path), m.owners[c.Path]}) // the servers count whole milliseconds
 		}
 	}
 }
