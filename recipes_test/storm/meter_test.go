@@ -262,7 +262,7 @@ func (m *meter) losses(t zktest.Txn) {
 			delete(m.marks, uuid)
 			// The maker removes the mark of a place that only lingered. A fault that removes one ends the delay.
 			m.lost = slices.DeleteFunc(m.lost, func(l loss) bool {
-				return l.uuid == uuid && (t.Session == l.owner || t.Session == m.w.admin.ID())
+				return l.uuid == uuid && (t.Session == l.owner || m.removed[c.Path])
 			})
 		}
 	}
