@@ -189,6 +189,7 @@ func TestWaitKnowsEveryKindThatProcessesTakePartIn(t *testing.T) {
 	} {
 		t.Run(c.path[1:], func(t *testing.T) {
 			end := c.use(t, c.path)
+			s.says(t, c.path, strings.TrimSuffix(c.says, " for reading")) // else wait could come first, and would find nobody
 			w := waits(t, s, c.path, c.says)
 			run(t, "wait", c.path, "--wait", "500ms", "--servers", s.addr).failed(exitNotObtained, "gave up waiting for "+c.path, "after 500ms: ")
 			require.True(t, alive(w.cmd.Process.Pid))
