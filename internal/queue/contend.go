@@ -29,7 +29,11 @@ type contest struct {
 }
 
 func newContest(t *Ticket) *contest {
-	return &contest{q: t.queue, t: t, epoch: t.Epoch, known: map[string]int64{t.Entry.Name: t.Entry.Czxid}}
+	c := &contest{q: t.queue, t: t, epoch: t.Epoch, known: map[string]int64{t.Entry.Name: t.Entry.Czxid}}
+	if t.guess != nil {
+		c.guessed = t.guess.entry.Name
+	}
+	return c
 }
 
 // view is what a contest knows of the queue: the entries of a listing that
@@ -55,8 +59,7 @@ func (c *contest) run(ctx context.Context) error {
 	var known view
 	var last []Entry
 	for resumed := false; ; {
-		c.ev = newEvents(c.t.Entry.Name)
-		c.ev.guess(c.guessed) // the connection of the first round may have been lost before the answer
+		c.ev = newEvents(c.t.Entry.Name, c.guessed) // in each round: the connection of the first may be lost before the answer
 		v, err := c.round(ctx, known)
 		c.ev.stop()
 		if !errors.Is(err, errList) { // nil: it is granted; or an error that another round would not change
@@ -150,8 +153,6 @@ func (c *contest) round(ctx context.Context, v view) (view, error) {
 func (c *contest) look(ctx context.Context) (view, error) {
 	if g := c.t.guess; g != nil {
 		c.t.guess, c.t.inDoubt = nil, false // a guess is only made where there cannot be a duplicate
-		c.guessed = g.entry.Name
-		c.ev.guess(c.guessed)
 		v := view{ahead: []Entry{g.entry}, blockers: []Entry{g.entry}}
 		if v.more = g.children > 2; v.more {
 			v.guess = g

@@ -18,10 +18,10 @@ var errQuiet = errors.New("zksync: no event")
 // order: tell is called in wire order, that is in the order of the server's history.
 type events struct {
 	self    string // the name of the own node
+	guessed string // the name of the entry that the ticket has guessed; "" if it has not
 	watches []*zkconn.Watch
 
 	mu         sync.Mutex
-	guessed    string          // the name that a guess is about; "" if there is none
 	subscribed map[string]bool // names with a watch that is not used up
 	written    map[string]bool // names that somebody wrote to, or may have
 	released   map[string]bool // names of sealed entries that held and have left
@@ -33,18 +33,11 @@ type events struct {
 	wake       chan struct{}   // holds a value when there is something new for wait
 }
 
-func newEvents(self string) *events {
+func newEvents(self, guessed string) *events {
 	return &events{
-		self: self, subscribed: make(map[string]bool), written: make(map[string]bool), released: make(map[string]bool),
+		self: self, guessed: guessed, subscribed: make(map[string]bool), written: make(map[string]bool), released: make(map[string]bool),
 		wake: make(chan struct{}, 1),
 	}
-}
-
-// guess has it take the absence of this entry for no departure.
-func (ev *events) guess(name string) {
-	ev.mu.Lock()
-	defer ev.mu.Unlock()
-	ev.guessed = name
 }
 
 // subscribe reports whether name has no subscription yet, and notes that it has one from now on.

@@ -8,7 +8,7 @@ import (
 
 // watching is what a waiter hears that watches these nodes.
 func watching(q *Queue, self Entry, names ...string) *contest {
-	ev := newEvents("self")
+	ev := newEvents("self", "")
 	for _, n := range names {
 		ev.subscribe(n)
 	}
