@@ -67,9 +67,9 @@ var ErrMoved = errors.New("the connection has changed")
 // operation that misses its node ends with a *zkconn.TxnError, which only wraps that.
 var ErrNoDir = zk.ErrNoNode
 
-// Apply makes a change of nodes once. dir is the directory of its writers. With a link, the number of a
-// connection, the change is sent on that connection only. The results belong to ops; they are nil if the answer was lost. After a *zkconn.TxnError, with the index in ops, the change cannot be
-// applied later.
+// Apply makes a change of nodes once. dir is the directory of its writers. With a link, the number of a connection, the change
+// is sent only there. The results belong to ops; they are nil if the answer was lost. After a *zkconn.TxnError, with the
+// index in ops, the change cannot be applied later.
 //
 // If dir does not exist, the error is [ErrNoDir]; a late copy of a lost request may then be applied once the
 // caller creates dir, so the servers must refuse ops. The directory of a life is never created again (see [record.WritersOf]): there

@@ -198,7 +198,7 @@ func (t *tenure) awaitGreeting() {
 	}
 }
 
-// part has kill wait or not. It does not wait without a connection.
+// part sets whether kill waits. Without a connection it does not.
 func (t *tenure) part(wait bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
