@@ -193,10 +193,10 @@ func TestAcceptance211Requests(t *testing.T) {
 		v.Costs(0, func() { time.Sleep(59 * time.Second) }, "idle")
 		v.Costs(1, func() { time.Sleep(2 * time.Second) }, "it leaves")
 		v.Costs(6, func() { require.True(t, ls[0].Allow()) }, "it joins again")
-		v.CostsAtMost(40, minute(ls...), "three share")
+		v.CostsAtMost(34, minute(ls...), "three share") // 26 to 32 in 430 runs: the turns of the goroutines decide
 		v.Costs(0, minute(ls...), "equally busy")
-		v.CostsAtMost(40, minute(ls[0]), "two become idle, and have a token each")
-		v.CostsAtMost(10, minute(ls[0]), "they leave, as they were not used for a minute")
+		v.CostsAtMost(31, minute(ls[0]), "two become idle, and have a token each")
+		v.CostsAtMost(8, minute(ls[0]), "they leave, as they were not used for a minute")
 		v.Costs(0, minute(ls[0]), "busy, beside those that have left")
 		m.check(t, 100, 50)
 	})
