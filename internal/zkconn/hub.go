@@ -99,9 +99,10 @@ type hub struct {
 
 // watchedNode is a node that is watched. After an event there is a new one for the same node.
 type watchedNode struct {
-	armed bool // the server was asked, on this connection, to watch the node for us
-	sure  bool // and has said that it does
-	subs  map[*Watch]struct{}
+	armed   bool     // the server was asked, on this connection, to watch the node for us
+	sure    bool     // and has said that it does
+	confirm []func() // called then
+	subs    map[*Watch]struct{}
 }
 
 // watchedTree is a path whose tree is watched.
@@ -140,8 +141,11 @@ func (h *hub) confirmed(asked ...*watchedNode) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, n := range asked {
-		n.armed = true
-		n.sure = true
+		n.armed, n.sure = true, true
+		for _, sure := range n.confirm {
+			sure() // under the lock, as in watchAll
+		}
+		n.confirm = nil
 	}
 }
 
@@ -188,6 +192,9 @@ func (h *hub) fire(path string, all ...firing) {
 		delete(h.nodes, key)
 		if used[i] = n; n != nil && x.what == Deleted && !n.sure {
 			all[i].what = NotFound
+		}
+		if n != nil {
+			n.confirm = nil // the watch is used up
 		}
 	}
 	h.mu.Unlock()

@@ -33,21 +33,23 @@ func (e *Epoch) watchAll(kind watchKind, paths []string, tell func(path string, 
 	watches := make([]*Watch, len(paths))
 	var unarmed []string
 	var asked []*watchedNode
-	known := false
 	e.hub.mu.Lock()
 	for i, p := range paths {
 		w, n := e.hub.subscribe(watchKey{p, kind}, func(what Event) { tell(p, what) })
 		watches[i] = w
-		known = known || i == 0 && n.sure
+		switch {
+		case i > 0 || sure == nil:
+		case n.sure:
+			sure() // under the lock, so that no event overtakes it
+		default: // this request will be confirmed, or one under way
+			n.confirm = append(n.confirm, sure)
+		}
 		if !n.armed {
 			// The node counts as armed from here on, since nothing needs to wait for the answer:
 			// if the request is not answered, the connection is cut, and all its watches end.
 			n.armed = true
 			unarmed, asked = append(unarmed, p), append(asked, n)
 		}
-	}
-	if known && sure != nil {
-		sure() // under the lock, so that no event overtakes it
 	}
 	e.hub.mu.Unlock()
 	if len(unarmed) == 0 {
@@ -67,9 +69,6 @@ func (e *Epoch) watchAll(kind watchKind, paths []string, tell func(path string, 
 			return
 		}
 		e.hub.confirmed(asked...)
-		if sure != nil && unarmed[0] == paths[0] {
-			sure()
-		}
 	}}, nil)
 	return watches
 }

@@ -96,10 +96,10 @@ func TestWatchesOfOneNodeShareOneOnTheServer(t *testing.T) {
 		require.EqualValues(t, opSetWatches, op)
 		require.Equal(t, setWatchesBody(dataWatch, []string{"/own", "/other"}), body)
 		second := e.WatchAll([]string{"/other"}, h.event, nil)
-		e.WatchAll([]string{"/own"}, func(string, Event) {}, func() { h.tell("too early") })
+		e.WatchAll([]string{"/own"}, func(string, Event) {}, func() { h.tell("also sure") })
 		require.Empty(t, h.take(), "nothing is sure before the answer")
 		s.reply(xid, 0, nil)
-		require.Equal(t, []string{"sure"}, h.take())
+		require.Equal(t, []string{"sure", "also sure"}, h.take())
 		e.WatchAll([]string{"/own"}, h.event, func() { h.tell("sure at once") })
 		require.Equal(t, []string{"sure at once"}, h.take())
 		require.False(t, s.pending(), "the server watches both nodes already")
@@ -274,4 +274,18 @@ func TestAnEventIsNotForSubscriptionsThatItCauses(t *testing.T) {
 		h.event(what, "/n")
 		require.NotZero(t, told)
 	}
+}
+
+func TestTheUseOfAWatchLeavesNothingToConfirm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPeer(t)
+		c, e, s := connectedTo(t, p)
+		h := &heard{}
+		e.WatchAll([]string{"/own"}, h.event, func() { h.tell("sure") })
+		xid, _, _ := s.next()
+		s.event(eventData, "/own")
+		s.reply(xid, 0, nil)
+		require.Equal(t, []string{"/own changed"}, h.take())
+		s.close(c)
+	})
 }
