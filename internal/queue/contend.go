@@ -25,6 +25,7 @@ type contest struct {
 	w       *Waiter
 	last    string // the name of the first of the newest blockers
 	guessed string // the name of the entry that the ticket has guessed; "" if it has not
+	listed  bool   // at least once
 	read    reading
 }
 

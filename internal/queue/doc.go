@@ -98,6 +98,11 @@
 // A session's first entry at a path has read the data anyway (node.Looks). In a crowd ([Crowd]) later ones read them, too: the read is
 // sent before the entry is, and nobody waits for it. A waiter needs two small answers then, however long the queue is.
 //
+// When a fleet enters at one instant, most of these names are overtaken. Listings at that instant would be n answers of n names.
+// So an entry behind more than 64 others waits before its first listing, the longer the more there are, and one listing
+// serves all entries of a session that were made before it (crowdlisting.go). Until then it is not the next: each
+// entry ahead has a hand-over to make.
+//
 // # A grant needs a session that lives
 //
 // A server that lags may still show a node that is gone. So a ticket is granted only with proof that

@@ -19,7 +19,11 @@ import (
 func (c *contest) ahead(ctx context.Context) ([]Entry, error) {
 	t := c.t
 	// Names behind our own are dropped, but not those with our uuid: they may be duplicates.
-	entries, err := c.q.list(ctx, c.epoch, func(names []string) ([]string, error) {
+	names, err := c.names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := c.q.entries(ctx, c.epoch, names, func(names []string) ([]string, error) {
 		err := c.q.agree(names)
 		ahead := notBehind(names, t.Entry)
 		if t.inDoubt { // later listings show who is left; those who have come since are not what it found
@@ -42,6 +46,21 @@ func (c *contest) ahead(ctx context.Context) ([]Entry, error) {
 	return ahead, nil
 }
 
+// names lists the directory: the first time, behind many, with other entries of the session.
+func (c *contest) names(ctx context.Context) (names []string, err error) {
+	wait := due(c.t.children)
+	if c.listed || wait == 0 {
+		names, _, err = c.epoch.Children(ctx, c.q.Dir)
+	} else {
+		names, err = c.q.Crowds.list(ctx, c.epoch, c.q.Dir, c.t.delayed.entered.Add(wait))
+	}
+	c.listed = c.listed || err == nil
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	return names, err
+}
+
 // notBehind drops the names whose number alone shows that they are behind our own,
 // before they are parsed. Near the head of a long queue these are nearly all names.
 func notBehind(names []string, self Entry) []string {
@@ -49,13 +68,16 @@ func notBehind(names []string, self Entry) []string {
 		return names
 	}
 	own := node.Prefix(self.UUID)
-	return slices.DeleteFunc(names, func(n string) bool {
-		if len(n) < sequenceLen || strings.HasPrefix(n, own) {
-			return false
+	ahead := make([]string, 0, len(names)) // names may be shared
+	for _, n := range names {
+		if len(n) >= sequenceLen && !strings.HasPrefix(n, own) {
+			if seq, ok := ParseSequence(n[len(n)-sequenceLen:]); ok && seq > self.Seq && !nearLimit(seq) {
+				continue
+			}
 		}
-		seq, ok := ParseSequence(n[len(n)-sequenceLen:])
-		return ok && seq > self.Seq && !nearLimit(seq)
-	})
+		ahead = append(ahead, n)
+	}
+	return ahead
 }
 
 // reapDuplicates gives the reaper every entry of our uuid except our own: a request that was applied twice
@@ -87,18 +109,23 @@ func (q *Queue) List(ctx context.Context, e *zkconn.Epoch) ([]Entry, error) {
 // it asks for creation zxids. It notes them in known, if that is not nil, so that each is asked for once.
 func (q *Queue) list(ctx context.Context, e *zkconn.Epoch, keep func([]string) ([]string, error), known map[string]int64) ([]Entry, error) {
 	names, _, err := e.Children(ctx, q.Dir)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return nil, err
 	}
-	if found := layout.Typed(names); err == nil && found != "" {
-		err = layout.Refuse(cmp.Or(q.Type, TypeOf(q.Kind)), found)
+	return q.entries(ctx, e, names, keep, known)
+}
+
+// entries is list for the names in the directory. It does not change them.
+func (q *Queue) entries(ctx context.Context, e *zkconn.Epoch, names []string, keep func([]string) ([]string, error), known map[string]int64) ([]Entry, error) {
+	if found := layout.Typed(names); found != "" {
+		return nil, layout.Refuse(cmp.Or(q.Type, TypeOf(q.Kind)), found)
 	}
-	if err == nil && q.Refuse != nil {
-		err = q.Refuse(names)
+	if q.Refuse != nil {
+		if err := q.Refuse(names); err != nil {
+			return nil, err
+		}
 	}
-	if err == nil {
-		names, err = keep(names)
-	}
+	names, err := keep(names)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,178 @@
+package zksync_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
+)
+
+// crowd is many who lock one path at the same instant, while another session holds it.
+type crowd struct {
+	srv      *zktest.Server
+	sessions []*zksync.Session
+	holder   *zksync.Lease
+	began    time.Time
+	waiters  sync.WaitGroup
+	held     sync.Mutex
+
+	mu     sync.Mutex
+	listed map[int64][]time.Duration // when a session has listed the path; not counted are those of the first instant
+}
+
+func newCrowd(t *testing.T, sessions int) *crowd {
+	c := &crowd{srv: zktest.Run(t), listed: map[int64][]time.Duration{}}
+	var err error
+	c.holder, err = zksync.NewMutex(c.srv.Session(t), "/locks/a").LockContext(t.Context())
+	require.NoError(t, err)
+	for range sessions {
+		c.sessions = append(c.sessions, c.srv.Session(t, zksync.WithTimeout(30*time.Second)))
+	}
+	synctest.Wait()
+	c.began = time.Now()
+	c.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if at := time.Since(c.began); q.Op == zktest.GetChildren && q.Path == "/locks/a" && at > 0 {
+			c.listed[q.Session] = append(c.listed[q.Session], at)
+		}
+		return zktest.Verdict{}
+	})
+	return c
+}
+
+// enter has n objects of each session lock and unlock.
+func (c *crowd) enter(t *testing.T, n int) {
+	for _, s := range c.sessions {
+		for range n {
+			c.waiters.Go(func() { c.lock(t, context.Background(), s) })
+		}
+	}
+	synctest.Wait()
+}
+
+func (c *crowd) lock(t *testing.T, ctx context.Context, s *zksync.Session) {
+	l, err := zksync.NewMutex(s, "/locks/a").LockContext(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	if assert.NoError(t, err) {
+		assert.True(t, c.held.TryLock(), "two hold")
+		c.held.Unlock()
+		assert.NoError(t, l.Unlock())
+	}
+}
+
+// drain lets all have the lock.
+func (c *crowd) drain(t *testing.T) {
+	require.NoError(t, c.holder.Unlock())
+	c.waiters.Wait()
+	synctest.Wait()
+	require.Empty(t, c.srv.Children("/locks/a"))
+}
+
+// listings is when the sessions have listed so far.
+func (c *crowd) listings() map[int64][]time.Duration {
+	synctest.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.listed
+}
+
+// first is when an entry lists for the first time that was the n-th child of its directory.
+func first(n int) time.Duration {
+	return time.Duration(n)*250*time.Microsecond + time.Duration(n*n)*250*time.Nanosecond
+}
+
+// It would be 500 listings of 500 names.
+func TestTheWaitersOfASessionInADeepCrowdShareOneListing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 10)
+		c.enter(t, 50)
+		time.Sleep(first(500))
+		require.Len(t, c.listings(), 10)
+		for _, at := range c.listings() {
+			require.Len(t, at, 1)
+		}
+		c.drain(t)
+		for _, at := range c.listings() {
+			require.Len(t, at, 1, "nothing is asked while the queue drains")
+		}
+	})
+}
+
+// A server must not get all their listings at once. The first 64 list at once, the 65th child after first(65), and so on.
+func TestWaitersOfManySessionsListOneAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 300
+		c := newCrowd(t, n)
+		c.enter(t, 1)
+		time.Sleep(first(n + 1))
+		at := map[time.Duration]bool{}
+		for _, instants := range c.listings() {
+			require.Len(t, instants, 1)
+			at[instants[0]] = true
+		}
+		for i := 65; i <= n+1; i++ {
+			delete(at, first(i))
+		}
+		require.Empty(t, at)
+		require.Greater(t, len(c.listings()), n/2, "the others read the last name in time, or were among the first 64")
+		c.drain(t)
+	})
+}
+
+// foreign queues n entries that are not sealed: behind them nothing can be guessed.
+func (c *crowd) foreign(t *testing.T, conn *zk.Conn, n int) (nodes []string) {
+	for range n {
+		p, err := conn.CreateProtectedEphemeralSequential("/locks/a/lock-", nil, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		nodes = append(nodes, p)
+	}
+	return nodes
+}
+
+func TestAWaiterThatGivesUpDoesNotListForTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 1)
+		conn := c.srv.Connect(t, 30*time.Second)
+		nodes := c.foreign(t, conn, 70)
+		ctx, cancel := context.WithCancel(context.Background())
+		c.waiters.Go(func() { c.lock(t, ctx, c.sessions[0]) }) // the 72nd child
+		synctest.Wait()
+		nodes = append(nodes, c.foreign(t, conn, 1)...)
+		c.enter(t, 1) // the 74th
+		cancel()
+		time.Sleep(first(74))
+		require.Equal(t, map[int64][]time.Duration{c.sessions[0].ID(): {first(74)}}, c.listings())
+		for _, p := range nodes {
+			require.NoError(t, conn.Delete(p, -1))
+		}
+		c.drain(t)
+	})
+}
+
+// Each waiter would list when the connection is back.
+func TestAListingThatManyAwaitIsRepeatedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 1)
+		c.enter(t, 200)
+		id := c.sessions[0].ID()
+		heal := c.srv.DropReplies(id)
+		time.Sleep(time.Second)
+		require.Len(t, c.listings()[id], 1)
+		heal()
+		c.srv.Disconnect(id)
+		time.Sleep(time.Minute)
+		require.Len(t, c.listings()[id], 2)
+		c.drain(t)
+	})
+}
