@@ -87,9 +87,9 @@ func (c *crowd) listings() map[int64][]time.Duration {
 	return c.listed
 }
 
-// first is when an entry lists for the first time that was the n-th child of its directory.
-func first(n int) time.Duration {
-	return time.Duration(n)*250*time.Microsecond + time.Duration(n*n)*250*time.Nanosecond
+// first is when an entry lists for the first time that was the n-th child of its directory, if so many of its session wait to list.
+func first(n, waiting int) time.Duration {
+	return time.Duration(n)*250*time.Microsecond + time.Duration(n*n)*250*time.Nanosecond/time.Duration(waiting)
 }
 
 // It would be 500 listings of 500 names.
@@ -97,7 +97,7 @@ func TestTheWaitersOfASessionInADeepCrowdShareOneListing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 10)
 		c.enter(t, 50)
-		time.Sleep(first(500))
+		time.Sleep(first(501, 1))
 		require.Len(t, c.listings(), 10)
 		for _, at := range c.listings() {
 			require.Len(t, at, 1)
@@ -109,20 +109,20 @@ func TestTheWaitersOfASessionInADeepCrowdShareOneListing(t *testing.T) {
 	})
 }
 
-// A server must not get all their listings at once. The first 64 list at once, the 65th child after first(65), and so on.
+// A server must not get all their listings at once. The first 64 list at once, the 65th child after first(65, 1), and so on.
 func TestWaitersOfManySessionsListOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 300
 		c := newCrowd(t, n)
 		c.enter(t, 1)
-		time.Sleep(first(n + 1))
+		time.Sleep(first(n+1, 1))
 		at := map[time.Duration]bool{}
 		for _, instants := range c.listings() {
 			require.Len(t, instants, 1)
 			at[instants[0]] = true
 		}
 		for i := 65; i <= n+1; i++ {
-			delete(at, first(i))
+			delete(at, first(i, 1))
 		}
 		require.Empty(t, at)
 		require.Greater(t, len(c.listings()), n/2, "the others read the last name in time, or were among the first 64")
@@ -151,8 +151,8 @@ func TestAWaiterThatGivesUpDoesNotListForTheOthers(t *testing.T) {
 		nodes = append(nodes, c.foreign(t, conn, 1)...)
 		c.enter(t, 1) // the 74th
 		cancel()
-		time.Sleep(first(74))
-		require.Equal(t, map[int64][]time.Duration{c.sessions[0].ID(): {first(74)}}, c.listings())
+		time.Sleep(first(74, 2))
+		require.Equal(t, map[int64][]time.Duration{c.sessions[0].ID(): {first(74, 2)}}, c.listings())
 		for _, p := range nodes {
 			require.NoError(t, conn.Delete(p, -1))
 		}

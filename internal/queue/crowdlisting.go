@@ -2,7 +2,10 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
@@ -11,15 +14,12 @@ import (
 // all must list. That would be n listings of n names at once. So an entry behind many lists late, and the entries of one session
 // share a listing.
 
-// due is how long after its creation an entry lists for the first time, if there were n children then. It cannot be granted
-// before n hand-overs, and each takes a quarter of a millisecond at least. If all n list, a server also needs
-// about a quarter of a microsecond for each name that it returns.
-func due(n int32) time.Duration {
-	if n <= deep {
-		return 0
-	}
+// due is how long after its creation an entry lists for the first time, if there were n children then, and so many entries of its session
+// wait to list. It cannot be granted before n hand-overs, and each takes a quarter of a millisecond at least. If all n list, a
+// server also needs about a quarter of a microsecond for each name that it returns.
+func due(n int32, waiting int) time.Duration {
 	handOvers := time.Duration(n) * 250 * time.Microsecond
-	return handOvers + handOvers*time.Duration(n)/1000
+	return handOvers + handOvers*time.Duration(n)/1000/time.Duration(waiting)
 }
 
 // listing is one listing of a directory for all entries of a session that were made before it began.
@@ -28,39 +28,59 @@ type listing struct {
 	after   <-chan struct{} // closed when the listing before this one has ended
 	waiting int             // entries
 	done    chan struct{}
-	names   []string // once done is closed, with err; shared, so they must not be changed
+
+	// What follows is there once done is closed. It is shared, and must not be changed.
+	names   []string
+	entries []Entry // in order, unless byCzxid
+	byCzxid bool
 	err     error
 }
 
-// list returns the names in a directory, as a listing after the call shows them. It lists at the time of at, or when another
-// entry of the session does. One listing of a directory is under way at a time, so those that all come with a new connection need two.
-func (c *Crowds) list(ctx context.Context, e *zkconn.Epoch, dir string, at time.Time) ([]string, error) {
-	l := c.plan(e, dir)
-	defer c.leave(l, dir)
-	timer := time.NewTimer(time.Until(at))
+// list is the first listing of an entry: when that is due, or when another entry of the session lists. One listing of a directory is under
+// way at a time. Each parses the names once: for every entry that would be n times n names.
+func (c *Crowds) list(ctx context.Context, by *contest) ([]Entry, error) {
+	l, waiting := c.plan(by.epoch, by.q.Dir)
+	defer c.leave(l, by.q.Dir)
+	timer := time.NewTimer(time.Until(by.t.delayed.entered.Add(due(by.t.children, waiting))))
 	defer timer.Stop()
 	for after := (<-chan struct{})(nil); ; {
 		select {
 		case <-l.done:
-			return l.names, l.err
+			return l.read(by.q)
 		case <-timer.C:
 			after = l.after
 		case <-after:
 			after = nil
-			c.begin(l, dir)
+			c.begin(l, by.q.Dir)
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-e.Over():
+		case <-by.epoch.Over():
 			return nil, zkconn.ErrOver
 		}
 	}
 }
 
-// plan joins the next listing of a directory.
-func (c *Crowds) plan(e *zkconn.Epoch, dir string) *listing {
+// read is what the listing shows to an entry of q.
+func (l *listing) read(q *Queue) ([]Entry, error) {
+	switch {
+	case errors.Is(l.err, zk.ErrNoNode):
+		return nil, nil
+	case l.err != nil:
+		return nil, l.err
+	case l.byCzxid:
+		return nil, errList // as each entry does on its own
+	}
+	if err := q.admits(l.names); err != nil {
+		return nil, err
+	}
+	return l.entries, q.agree(l.names)
+}
+
+// plan joins the next listing of a directory, for which so many entries wait then.
+func (c *Crowds) plan(e *zkconn.Epoch, dir string) (l *listing, waiting int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := c.planned[dir]
+	l = c.planned[dir]
 	if l == nil || l.epoch != e {
 		l = &listing{epoch: e, after: nothing, done: make(chan struct{})}
 		if r := c.running[dir]; r != nil {
@@ -72,7 +92,7 @@ func (c *Crowds) plan(e *zkconn.Epoch, dir string) *listing {
 		c.planned[dir] = l
 	}
 	l.waiting++
-	return l
+	return l, l.waiting
 }
 
 var nothing = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
@@ -97,6 +117,9 @@ func (c *Crowds) begin(l *listing, dir string) {
 	c.running[dir] = l
 	list := func() {
 		l.names, _, l.err = l.epoch.Children(context.Background(), dir) // the epoch ends it
+		if l.entries, l.byCzxid = parseEntries(l.names); !l.byCzxid {
+			sortEntries(l.entries, false)
+		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.running[dir] == l {

@@ -1,9 +1,6 @@
 package queue
 
-import (
-	"strings"
-	"sync"
-)
+import "sync"
 
 // Crowd is how many must have queued, the holder among them, for entries to be sealed. Only tests change it.
 var Crowd int32 = 3
@@ -33,18 +30,6 @@ func (c *Crowds) note(dir string, children int32) {
 		c.sizes = make(map[string]int32)
 	}
 	c.sizes[dir] = children
-}
-
-// noteListing notes how many of the names of a directory are not those of nodes beside the entries, which
-// the number of its children counts, too.
-func (c *Crowds) noteListing(dir string, names []string) {
-	n := int32(0)
-	for _, name := range names {
-		if !strings.HasSuffix(name, AsideEnd) {
-			n++
-		}
-	}
-	c.note(dir, n)
 }
 
 // in reports whether there was a crowd in the directory.

@@ -18,25 +18,16 @@ import (
 // node.ErrGone if our own entry is not there, and errList if another listing is needed.
 func (c *contest) ahead(ctx context.Context) ([]Entry, error) {
 	t := c.t
-	// Names behind our own are dropped, but not those with our uuid: they may be duplicates.
-	names, err := c.names(ctx)
+	entries, err := c.entries(ctx)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := c.q.entries(ctx, c.epoch, names, func(names []string) ([]string, error) {
-		err := c.q.agree(names)
-		ahead := notBehind(names, t.Entry)
-		if t.inDoubt { // later listings show who is left; those who have come since are not what it found
-			c.q.Crowds.noteListing(c.q.Dir, ahead)
-		}
-		return ahead, err
-	}, c.known)
-	if err != nil {
-		return nil, err
+	ahead, self, found := entriesAhead(entries, t.Entry.UUID)
+	if t.inDoubt { // later listings show who is left; those that have come since are not what it found
+		c.q.Crowds.note(c.q.Dir, int32(len(ahead)+1))
 	}
 	// The listing shows a duplicate, if there is one: see reapDuplicates below.
 	t.inDoubt = false
-	ahead, self, found := entriesAhead(entries, t.Entry.UUID)
 	if !found {
 		return nil, node.ErrGone
 	}
@@ -46,19 +37,18 @@ func (c *contest) ahead(ctx context.Context) ([]Entry, error) {
 	return ahead, nil
 }
 
-// names lists the directory: the first time, behind many, with other entries of the session.
-func (c *contest) names(ctx context.Context) (names []string, err error) {
-	wait := due(c.t.children)
-	if c.listed || wait == 0 {
-		names, _, err = c.epoch.Children(ctx, c.q.Dir)
+// entries lists the queue, without most of the entries behind our own: the first time, behind many, with other entries of the session.
+func (c *contest) entries(ctx context.Context) (entries []Entry, err error) {
+	if c.listed || c.t.children <= deep || nearLimit(c.t.Entry.Seq) {
+		// Names behind our own are dropped, but not those with our uuid: they may be duplicates.
+		entries, err = c.q.list(ctx, c.epoch, func(names []string) ([]string, error) {
+			return notBehind(names, c.t.Entry), c.q.agree(names)
+		}, c.known)
 	} else {
-		names, err = c.q.Crowds.list(ctx, c.epoch, c.q.Dir, c.t.delayed.entered.Add(wait))
+		entries, err = c.q.Crowds.list(ctx, c)
 	}
-	c.listed = c.listed || err == nil
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
-	}
-	return names, err
+	c.listed = true
+	return entries, err
 }
 
 // notBehind drops the names whose number alone shows that they are behind our own,
@@ -68,16 +58,13 @@ func notBehind(names []string, self Entry) []string {
 		return names
 	}
 	own := node.Prefix(self.UUID)
-	ahead := make([]string, 0, len(names)) // names may be shared
-	for _, n := range names {
-		if len(n) >= sequenceLen && !strings.HasPrefix(n, own) {
-			if seq, ok := ParseSequence(n[len(n)-sequenceLen:]); ok && seq > self.Seq && !nearLimit(seq) {
-				continue
-			}
+	return slices.DeleteFunc(names, func(n string) bool {
+		if len(n) < sequenceLen || strings.HasPrefix(n, own) {
+			return false
 		}
-		ahead = append(ahead, n)
-	}
-	return ahead
+		seq, ok := ParseSequence(n[len(n)-sequenceLen:])
+		return ok && seq > self.Seq && !nearLimit(seq)
+	})
 }
 
 // reapDuplicates gives the reaper every entry of our uuid except our own: a request that was applied twice
@@ -109,38 +96,23 @@ func (q *Queue) List(ctx context.Context, e *zkconn.Epoch) ([]Entry, error) {
 // it asks for creation zxids. It notes them in known, if that is not nil, so that each is asked for once.
 func (q *Queue) list(ctx context.Context, e *zkconn.Epoch, keep func([]string) ([]string, error), known map[string]int64) ([]Entry, error) {
 	names, _, err := e.Children(ctx, q.Dir)
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return nil, err
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
 	}
-	return q.entries(ctx, e, names, keep, known)
-}
-
-// entries is list for the names in the directory. It does not change them.
-func (q *Queue) entries(ctx context.Context, e *zkconn.Epoch, names []string, keep func([]string) ([]string, error), known map[string]int64) ([]Entry, error) {
-	if found := layout.Typed(names); found != "" {
-		return nil, layout.Refuse(cmp.Or(q.Type, TypeOf(q.Kind)), found)
+	if err == nil {
+		err = q.admits(names)
 	}
-	if q.Refuse != nil {
-		if err := q.Refuse(names); err != nil {
-			return nil, err
-		}
+	if err == nil {
+		names, err = keep(names)
 	}
-	names, err := keep(names)
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]Entry, 0, len(names))
-	byCzxid := false
-	for _, n := range names {
-		if en, ok := ParseEntry(n); ok {
-			en.Czxid = known[n]
-			// One entry near the limit is enough: sortEntries
-			// must then know the czxid of every exhausted entry.
-			byCzxid = byCzxid || nearLimit(en.Seq)
-			entries = append(entries, en)
-		}
-	}
+	entries, byCzxid := parseEntries(names)
 	if byCzxid {
+		for i := range entries {
+			entries[i].Czxid = known[entries[i].Name]
+		}
 		if err := q.fillCzxids(ctx, e, entries, known); err != nil {
 			return nil, err
 		}
@@ -148,6 +120,30 @@ func (q *Queue) entries(ctx context.Context, e *zkconn.Epoch, names []string, ke
 	}
 	sortEntries(entries, byCzxid)
 	return entries, nil
+}
+
+// admits returns an error if the children of the directory are those of another type, or forbid to queue.
+func (q *Queue) admits(names []string) error {
+	if found := layout.Typed(names); found != "" {
+		return layout.Refuse(cmp.Or(q.Type, TypeOf(q.Kind)), found)
+	}
+	if q.Refuse != nil {
+		return q.Refuse(names)
+	}
+	return nil
+}
+
+// parseEntries returns the entries that have such names. One near the limit is enough for byCzxid: sortEntries must then know the
+// czxid of every exhausted entry.
+func parseEntries(names []string) (entries []Entry, byCzxid bool) {
+	entries = make([]Entry, 0, len(names))
+	for _, n := range names {
+		if en, ok := ParseEntry(n); ok {
+			byCzxid = byCzxid || nearLimit(en.Seq)
+			entries = append(entries, en)
+		}
+	}
+	return entries, byCzxid
 }
 
 // lookups is how many nodes are read at once, at most.
