@@ -112,7 +112,7 @@ func TestTheWaitersOfASessionInADeepCrowdShareOneListing(t *testing.T) {
 // A server must not get all their listings at once. The first 64 list at once, the 65th child after first(65, 1), and so on.
 func TestWaitersOfManySessionsListOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const n = 300
+		const n = 150
 		c := newCrowd(t, n)
 		c.enter(t, 1)
 		time.Sleep(first(n+1, 1))
