@@ -2,20 +2,19 @@ package zksync
 
 import (
 	"context"
-	"math"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// These measure what a Mutex costs inside one process, beside the requests. A place in the queue is handed over for 10 ms
-// at most (WithHandover), so every 10 ms a hand-over waits for the server, which is in this process.
+// These measure what a Mutex costs inside one process, beside the requests. At the first bound of WithHandover a hand-over waits for
+// one answer of the server, which is in this process.
 
 // BenchmarkLocalHandover: an operation is a LockContext and an Unlock of one of 64 goroutines that
 // share a Mutex. With so many, each Unlock hands over to a goroutine that waits.
 func BenchmarkLocalHandover(b *testing.B) {
-	m := NewMutex(benchSessions(b, benchServers(b), 1)[0], benchPath(), WithHandover(math.MaxInt32))
+	m := NewMutex(benchSessions(b, benchServers(b), 1)[0], benchPath())
 	b.SetParallelism(32)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {

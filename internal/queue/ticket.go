@@ -265,6 +265,22 @@ func (t *Ticket) announcement() []any {
 
 func (t *Ticket) deletion() any { return &zk.DeleteRequest{Path: t.Node, Version: -1} }
 
+// Sole reports whether the entry was the only child of the directory, right after it was made.
+func (t *Ticket) Sole() bool { return t.sole }
+
+// AloneIn reports whether the names in the directory show no other contender, and no request to give the lock up that
+// the holder does not listen for.
+func (t *Ticket) AloneIn(names []string) bool {
+	request := requestName(t.Entry.UUID)
+	for _, name := range names {
+		en, ok := ParseEntry(name)
+		if ok && en.Name != t.Entry.Name || name == request && !t.Asked.node.Load() {
+			return false
+		}
+	}
+	return true
+}
+
 // Over reports whether nothing may be granted on the ticket any more.
 func (t *Ticket) Over() bool { return t.state.Load() >= retiring }
 
@@ -273,10 +289,13 @@ func (t *Ticket) Replacing() bool { return t.state.Load() == replacing }
 
 // Retire announces the end of the ticket before a request that removes its node is sent. So its
 // removal, of which an event may come before the answer, is not taken for a loss. The ticket ends when
-// it is known what has become of the request: then removed is closed.
+// it is known what has become of the request: then removed is closed. A second call has no effect.
 func (t *Ticket) Retire() (removed <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.removed != nil {
+		return t.removed
+	}
 	done := make(chan struct{})
 	if t.state.Load() == over {
 		close(done)

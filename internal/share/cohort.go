@@ -2,7 +2,6 @@ package share
 
 import (
 	"context"
-	"math"
 	"sync"
 	"time"
 
@@ -38,16 +37,16 @@ type Cohort struct {
 type grant struct {
 	c      *Cohort
 	ticket *queue.Ticket
-	since  time.Time
-	passes uint32 // how often it changed hands, lingering included: the Seq of the next token
+	since  time.Time // from when the bound of hand-overs counts
+	passes uint32    // how often it changed hands, lingering included: the Seq of the next token
 
 	timer *time.Timer // ends the lingering; nil before the first time
 	ticks bool        // timer runs, perhaps for an earlier time of lingering
 	until time.Time   // when the lingering ends
+	heeds bool        // it has lingered, so a request to give the lock up ends the next time
 
-	// watched says that a child watch was set, which tells of others in the queue; contended says that it has told.
-	// Both outlive a single time of lingering, so that locking and unlocking in turn costs no request at all.
-	watched, contended bool
+	company company // whether other contenders are known: see handover.go
+	first   uint32  // the passes from which the bound of hand-overs counts, since then
 
 	placed bool // those who wait were told that this process holds the place
 }
@@ -216,30 +215,48 @@ func (c *Cohort) stands(w *waiter) (entry string, own bool) {
 }
 
 // advance begins an acquisition for the goroutines that wait, in a goroutine of its own, if nobody does anything for them
-// yet: the state is idle, or it is held with the ticket old, which the acquisition gives up in the same request. In the other
+// yet: the state is idle, or it is held with old, which the acquisition gives up in the same request, unless it stays. In the other
 // states it does nothing: whatever ends such a state calls advance, or grants to the first of them itself. mu is held.
-func (c *Cohort) advance(old *queue.Ticket) {
+func (c *Cohort) advance(old *grant) {
 	if c.waiters.len() == 0 || c.state != idle && old == nil {
 		return
 	}
 	if !c.side.at.Session.Spawn(c.begin(old)) {
 		if old != nil {
-			old.Leave(0)
+			old.ticket.Leave(0)
 		}
 		c.acquisitionEnded(nil, errs.ErrClosed)
 	}
 }
 
 // begin makes an acquisition and the state acquiring. run carries the acquisition out: it is one call of
-// queue.Queue.ObtainFrom, and ends in acquisitionEnded. mu is held.
-func (c *Cohort) begin(old *queue.Ticket) (run func()) {
-	a, run := c.side.newAcquisition(c.waiters.first(), old, c.ticketLost, c, func(a *acquisition, p *queue.Ticket, err error) *queue.Ticket {
+// queue.Queue.ObtainFrom, unless old stays, and ends in acquisitionEnded. mu is held.
+func (c *Cohort) begin(old *grant) (run func()) {
+	var before *lease.Lease
+	if old != nil {
+		before, old.placed = c.hold, false // for those who come while it asks
+	}
+	get := func(ctx context.Context) (*queue.Ticket, error) {
+		if old == nil {
+			return c.side.q.Obtain(ctx, c.ticketLost)
+		}
+		if old.stays(ctx) {
+			return old.ticket, nil
+		}
+		old.ticket.Retire()
+		return c.side.q.ObtainFrom(ctx, c.ticketLost, old.ticket)
+	}
+	a, run := c.side.newAcquisition(c.waiters.first(), get, c, func(a *acquisition, p *queue.Ticket, err error) *queue.Ticket {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.acquisition != a {
+		switch {
+		case c.acquisition != a:
 			return p // cancelled by withdraw; the ticket may have been granted at the same time
+		case old != nil && p == old.ticket:
+			c.pass(old, before, time.Now())
+		default:
+			c.acquisitionEnded(p, err)
 		}
-		c.acquisitionEnded(p, err)
 		return nil
 	})
 	c.become(acquiring, a, nil, nil)
@@ -251,15 +268,22 @@ func (c *Cohort) begin(old *queue.Ticket) (run func()) {
 func (c *Cohort) acquisitionEnded(p *queue.Ticket, err error) {
 	if err == nil {
 		now := time.Now()
-		c.grantFirst(&grant{c: c, ticket: p, since: now}, now)
+		c.grantFirst(&grant{c: c, ticket: p, since: now}, nil, now)
 		return
 	}
 	c.become(idle, nil, nil, nil)
 	c.waiters.fail(c.side.reason(err))
 }
 
-// grantFirst gives g to the goroutine that has waited longest. mu is held, somebody waits, and nobody holds.
-func (c *Cohort) grantFirst(g *grant, now time.Time) {
+// pass hands g over, from the hold before. mu is held, somebody waits, and nobody holds.
+func (c *Cohort) pass(g *grant, before *lease.Lease, now time.Time) {
+	g.passes++ // each token must be greater than the one before
+	c.grantFirst(g, before, now)
+}
+
+// grantFirst gives g to the goroutine that has waited longest. before is nil unless g is handed over. mu is held, somebody waits,
+// and nobody holds.
+func (c *Cohort) grantFirst(g *grant, before *lease.Lease, now time.Time) {
 	if g.ticket.Over() {
 		// A loss first marks the ticket as over, and then looks once for a holder. It may have looked
 		// already, so a lease that is granted now might never be told. If the ticket is not over
@@ -268,10 +292,9 @@ func (c *Cohort) grantFirst(g *grant, now time.Time) {
 		c.advance(nil)
 		return
 	}
-	before := c.hold // nil, unless g is handed over
 	for w := c.waiters.next(); w != nil; w = c.waiters.next() {
 		if c.grantTo(w.lease, g, now) {
-			if g.passes > 0 {
+			if before != nil {
 				w.tr.Passed(before)
 			}
 			w.granted()
@@ -320,12 +343,13 @@ func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 		c.become(idle, nil, nil, nil)
 		c.advance(nil)
 		unwanted = g.ticket
-	case c.waiters.len() > 0 && c.grant.mayPass(now):
-		g.passes++ // each token must be greater than the one before
-		c.grantFirst(g, now)
+	case c.waiters.len() > 0 && g.mayPass(now):
+		c.pass(g, l, now)
 	case c.waiters.len() > 0:
-		removed = g.ticket.Retire() // its removal, which is part of that request, may be told before the answer: it is no loss
-		c.advance(g.ticket)
+		if !g.mayStay(now) {
+			removed = g.ticket.Retire() // its removal, which is part of that request, may be told before the answer: it is no loss
+		}
+		c.advance(g)
 	case !overran && g.linger(now):
 	default:
 		c.become(idle, nil, nil, nil)
@@ -346,26 +370,6 @@ func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 // outlived reports whether l is a hold of the form without leases that ended before
 // its Unlock. Its critical section runs until that Unlock, whatever the servers say.
 func outlived(l *lease.Lease) bool { return l.DropIn() && l.Err() != errs.ErrReleased }
-
-// mostPasses bounds passes. It leaves room in a token's Seq for changes that are not
-// hand-overs: a downgrade, or a grant in the place of one that could not be given up.
-const mostPasses = math.MaxUint32 - 1<<16
-
-// unsettled reports whether nobody may hold g's ticket again. There are four causes. A
-// guarded transaction may be under way, or its outcome unknown: if it is applied after
-// the hold has ended, it must fail because the node is gone, and not succeed during a
-// successor's hold of the same node. Or there are no tokens left for the ticket. Or somebody has
-// asked its holder to give the lock up: who holds after it was not asked. Or an entry says that its owner holds the ticket.
-func (g *grant) unsettled() bool {
-	return g.ticket.Unanswered.Load() > 0 || g.passes >= mostPasses || g.ticket.Asked.Came() || g.ticket.Named.Load()
-}
-
-// mayPass reports whether the ticket may go to the next waiter of this process. mu is held.
-func (g *grant) mayPass(now time.Time) bool {
-	settings := &g.c.side.at.Settings
-	return !g.unsettled() && int(g.passes) < settings.Handover &&
-		now.Sub(g.since) < settings.HandoverIn && g.ticket.Epoch.ValidAt(now) && !g.ticket.Over()
-}
 
 // ticketLost is called when the session of p has ended, or its
 // node was removed. The ticket has been given up before.

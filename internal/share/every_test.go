@@ -65,13 +65,13 @@ func TestEveryInterleavingOfThreeGoroutinesAgreesWithAPlainModel(t *testing.T) {
 		cases, short int // with -short one event less
 	}{
 		"from nothing":    {scope{depth: 4}, 6995, 718},
-		"two wait":        {scope{depth: 3, begin: waiting}, 1392, 118},
-		"drop-in":         {scope{depth: 3, begin: dropIn}, 631, 72},
-		"from lingering":  {scope{depth: 3, begin: lingers}, 627, 68},
-		"waits refused":   {scope{depth: 3, begin: waiting, refuse: true}, 1356, 117},
-		"lingers after":   {scope{depth: 3, begin: append(lingers, "a locks false", "a waits inside"), refuse: true}, 1174, 116},
+		"two wait":        {scope{depth: 3, begin: waiting}, 1398, 118},
+		"drop-in":         {scope{depth: 3, begin: dropIn}, 630, 72},
+		"from lingering":  {scope{depth: 3, begin: lingers}, 621, 68},
+		"waits refused":   {scope{depth: 3, begin: waiting, refuse: true}, 1368, 117},
+		"lingers after":   {scope{depth: 3, begin: append(lingers, "a locks false", "a waits inside"), refuse: true}, 1134, 114},
 		"another process": {scope{depth: 3, rival: true}, 1014, 93},
-		"and it contends": {scope{depth: 3, rival: true, begin: append(lingers, "rival locks")}, 1300, 123},
+		"and it contends": {scope{depth: 3, rival: true, begin: append(lingers, "rival locks")}, 1288, 123},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() {

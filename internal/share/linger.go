@@ -1,11 +1,6 @@
 package share
 
-import (
-	"time"
-
-	"github.com/go-menagerie/menagerie/internal/queue"
-	"github.com/go-menagerie/menagerie/internal/zkconn"
-)
+import "time"
 
 // linger keeps the ticket after the hold, if WithLinger was given and no other
 // contender is known to queue. It reports whether it keeps the ticket. mu is held: so either this sees that the session
@@ -13,17 +8,17 @@ import (
 func (g *grant) linger(now time.Time) bool {
 	c := g.c
 	e := g.ticket.Epoch
-	if c.side.at.Settings.Linger <= 0 || c.side.at.Session.Closing() || g.unsettled() || g.contended || !e.ValidAt(now) {
+	if c.side.at.Settings.Linger <= 0 || c.side.at.Session.Closing() || g.unsettled() || g.company == others || !e.ValidAt(now) {
 		return false
 	}
-	if !g.watched {
-		if !c.side.at.Session.Spawn(func() { g.watchContention() }) {
+	if !g.heeds {
+		if g.company == unsure && !c.side.at.Session.Spawn(func() { g.look(c.side.at.Session.Context()) }) {
 			return false
 		}
 		// Whoever asks writes to a node that is there already, if a holder has listened: no child watch tells of that.
 		g.ticket.Asked.Heed(func() { c.side.at.Session.Spawn(func() { g.giveUp() }) })
 	}
-	g.watched = true
+	g.heeds = true
 	g.passes++ // the next hold is another grant, with a token of its own
 	g.until = now.Add(c.side.at.Settings.Linger)
 	switch {
@@ -69,34 +64,5 @@ func (g *grant) endLingering() {
 	if c.state == lingering && c.grant == g {
 		c.become(idle, nil, nil, nil)
 		g.ticket.Leave(0)
-	}
-}
-
-// watchContention watches for other contenders. This is the only child watch
-// that the package sets on a directory that others share. Only a ticket that
-// lingers has it: it would wake others at every change of the directory.
-func (g *grant) watchContention() {
-	c := g.c
-	contended := func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		g.contended = true
-		g.endLingering()
-	}
-	_, listing, err := g.ticket.Epoch.WatchChildren(c.side.at.Session.Context(), c.side.q.Dir, func(zkconn.Event) {
-		// This runs in the goroutine that reads the connection. It must
-		// not wait for the requests that giving the ticket up may need.
-		c.side.at.Session.Spawn(contended)
-	})
-	if err != nil && c.side.at.Session.Closing() {
-		return // Close gives the ticket up: it waits until the mark of the hold is gone, too
-	}
-	others := err != nil // without a watch nobody would tell us of others, so they are assumed
-	for _, n := range listing.Names {
-		en, ok := queue.ParseEntry(n)
-		others = others || ok && en.Name != g.ticket.Entry.Name
-	}
-	if others {
-		contended()
 	}
 }

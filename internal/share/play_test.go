@@ -184,6 +184,7 @@ func (w *world) named(name string) error {
 func (w *world) act(e event) error {
 	before := w.c.Current()
 	waiting := w.first()
+	stranger := w.other != nil && w.other.does == "lock" && w.other.done.Load() == 0 && !w.owed()
 	e.do()
 	synctest.Wait()
 	if strings.HasPrefix(e.name, "held too long") && before.Err() != errs.ErrMaxHold && !errors.Is(before.Err(), errs.ErrLost) {
@@ -192,16 +193,26 @@ func (w *world) act(e event) error {
 	if err := w.check(); err != nil {
 		return err
 	}
-	// A hand-over is at once.
 	after := w.c.Current()
 	if strings.HasSuffix(e.name, " unlocks") && before != nil && waiting != nil && after != nil && before != after {
-		zxid := before.Token().Zxid
-		if after.Token().Zxid == zxid {
-			w.passed[zxid]++
-		}
-		if w.passed[zxid] > passes {
-			return fmt.Errorf("%w: handed over %d times", errRefused, w.passed[zxid])
-		}
+		return w.handedOver(before.Token().Zxid, after.Token().Zxid, stranger)
+	}
+	return nil
+}
+
+// handedOver is told of a hand-over that was at once. stranger says that another process waits, and that nothing was on its way that
+// could tell of it: then the bound counts. Without one it counts until the servers have answered after the grant.
+func (w *world) handedOver(before, after int64, stranger bool) error {
+	if before != after {
+		return nil
+	}
+	o := w.passed[after]
+	o.all++
+	if stranger {
+		o.known++
+	}
+	if o.known > passes || o.all > passes && w.heard == o.heard {
+		return fmt.Errorf("%w: handed over %d times, %d of them beside a stranger", errRefused, o.all, o.known)
 	}
 	return nil
 }
@@ -220,6 +231,7 @@ func (w *world) first() (first *person) {
 // some time.
 func (w *world) settle() (err error) {
 	w.log = append(w.log, "answers")
+	w.heard++
 	w.gate.open()
 	defer w.gate.close()
 	for range 5 {

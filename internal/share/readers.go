@@ -192,7 +192,8 @@ func (r *Readers) newBatch() *batch {
 
 // begin begins the acquisition of a ticket for b. mu is held.
 func (r *Readers) begin(b *batch) {
-	a, run := r.newAcquisition(b.waiters.first(), nil, r.ticketLost, b, func(a *acquisition, p *queue.Ticket, err error) *queue.Ticket {
+	get := func(ctx context.Context) (*queue.Ticket, error) { return r.q.Obtain(ctx, r.ticketLost) }
+	a, run := r.newAcquisition(b.waiters.first(), get, b, func(a *acquisition, p *queue.Ticket, err error) *queue.Ticket {
 		return r.acquisitionEnded(b, a, p, err)
 	})
 	b.acquisition = a

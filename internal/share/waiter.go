@@ -198,9 +198,9 @@ type placer interface {
 	placed(*acquisition, queue.Place)
 }
 
-// newAcquisition makes an acquisition, and the function run that carries it out. It gives up old, if there is one, in the same
-// request. At its end run calls ended with the ticket or the error. ended returns the ticket if nobody wants it. first has waited longest.
-func (s *side) newAcquisition(first *waiter, old *queue.Ticket, lost func(*queue.Ticket), all placer, ended func(*acquisition, *queue.Ticket, error) *queue.Ticket) (a *acquisition, run func()) {
+// newAcquisition makes an acquisition, and the function run that carries it out with get.
+// At its end run calls ended with the ticket or the error. ended returns the ticket if nobody wants it. first has waited longest.
+func (s *side) newAcquisition(first *waiter, get func(context.Context) (*queue.Ticket, error), all placer, ended func(*acquisition, *queue.Ticket, error) *queue.Ticket) (a *acquisition, run func()) {
 	ctx, cancel := context.WithCancelCause(s.at.Session.Context())
 	ctx = errs.WithTrail(ctx)
 	a = &acquisition{cancel: cancel, done: make(chan struct{}), by: first}
@@ -219,7 +219,7 @@ func (s *side) newAcquisition(first *waiter, old *queue.Ticket, lost func(*queue
 	return a, func() {
 		defer cancel(nil)
 		defer close(a.done)
-		p, err := s.q.ObtainFrom(ctx, lost, old)
+		p, err := get(ctx)
 		if unwanted := ended(a, p, err); unwanted != nil {
 			unwanted.Leave(node.Grace)
 		}

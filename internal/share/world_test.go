@@ -39,7 +39,8 @@ type world struct {
 
 	came   int // counts calls, to know who came first
 	last   node.Token
-	passed map[int64]int // hand-overs of each node
+	heard  int                  // counts the times when answers came
+	passed map[int64]*handovers // of each node
 	closed bool
 
 	mu      sync.Mutex
@@ -66,6 +67,12 @@ type person struct {
 	free bool // the lock was free when it tried
 }
 
+// handovers are those of one node.
+type handovers struct {
+	all, known int // known are those beside another process that was known to wait
+	heard      int // of the world, at the grant
+}
+
 const (
 	lingers = 3 * time.Second
 	maxHold = 8 * time.Second
@@ -78,7 +85,7 @@ var errRefused = errors.New("the model and the lock disagree")
 // newWorld makes a world: see scope.
 func newWorld(sc scope) (*world, error) {
 	w := &world{
-		scope: sc, dir: "/waits", srv: Start(), passed: make(map[int64]int),
+		scope: sc, dir: "/waits", srv: Start(), passed: make(map[int64]*handovers),
 		told: make(map[node.Token]int), ended: make(map[node.Token]int),
 	}
 	dial := func(through func(net.Conn) net.Conn) session.SessionOption {
@@ -261,6 +268,9 @@ func (w *world) answered(p *person) error {
 	}
 	p.lease = p.got
 	token := p.got.Token()
+	if w.passed[token.Zxid] == nil {
+		w.passed[token.Zxid] = &handovers{heard: w.heard}
+	}
 	// Until ours has heard that its session is over, the rival may have got a greater one.
 	stale := w.other != nil && p != w.other && (p.got.Err() != nil || !w.alive())
 	if !stale && (does != "wait" || token != w.last) { // a wait may not even begin

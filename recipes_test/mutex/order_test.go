@@ -170,24 +170,40 @@ func TestARemoteWaiterGetsItsTurnAfterTheTimeOfHandovers(t *testing.T) {
 func TestEveryHandoverRaisesTheTokenOfTheSameNode(t *testing.T) {
 	proving.Each(t, func(t *testing.T, v *proving.Env) {
 		m := zksync.NewMutex(v.Session(), proving.LockPath, zksync.WithHandover(3))
-		var leases []*zksync.Lease
-		l := v.Lock(m)
-		for range 4 {
+		leases := []*zksync.Lease{v.Lock(m)}
+		handOver := func() {
+			last := leases[len(leases)-1]
 			next := proving.Begin(context.Background(), m)
 			v.Quiet()
-			leases = append(leases, l)
-			require.NoError(t, l.Unlock())
-			l = v.Granted(next)
+			require.NoError(t, last.Unlock())
+			leases = append(leases, v.Granted(next))
+			require.Positive(t, leases[len(leases)-1].Token().Compare(last.Token()))
 		}
-		require.NoError(t, l.Unlock())
-		for i, held := range leases {
-			if v.Virtual { // in real time the bound of 10 ms may come first
-				require.Equal(t, uint32(i), held.Token().Seq)
-				require.Equal(t, leases[0].Node(), held.Node())
+		for range 10 {
+			handOver()
+		}
+		for i, l := range leases {
+			require.Equal(t, uint32(i), l.Token().Seq, "no other contender: the bound does not count")
+			require.Equal(t, leases[0].Node(), l.Node())
+		}
+		stranger := v.Line(zksync.NewMutex(v.Session(), proving.LockPath))[0]
+		if v.Virtual {
+			for i := range 3 {
+				handOver()
+				require.Equal(t, uint32(11+i), leases[len(leases)-1].Token().Seq, "and counts from its coming")
 			}
+		} else {
+			time.Sleep(20 * time.Millisecond) // more than the bound in time
 		}
-		require.NotEqual(t, leases[0].Node(), l.Node(), "after the bound it queues anew")
+		last := leases[len(leases)-1]
+		next := proving.Begin(context.Background(), m)
+		v.Quiet()
+		require.NoError(t, last.Unlock())
+		require.NoError(t, v.Granted(stranger).Unlock())
+		l := v.Granted(next)
+		require.NotEqual(t, leases[0].Node(), l.Node(), "after the bound it queues again")
 		require.Zero(t, l.Token().Seq)
-		require.Positive(t, l.Token().Compare(leases[3].Token()))
+		require.Positive(t, l.Token().Compare(last.Token()))
+		require.NoError(t, l.Unlock())
 	})
 }

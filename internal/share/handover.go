@@ -1,0 +1,110 @@
+package share
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
+
+// A hold is handed over inside this process so often, and for so long, that others need not wait for ever. So the bound
+// counts as long as it is not certain that there are no others. That is certain from an answer that shows none until the child
+// watch that came with it fires. At the bound an entry that was alone when it was made asks for that, with one request, while
+// nobody holds. An entry that was not alone is given up without the question: probably another contender waits.
+//
+// When the watch fires the bound counts from that moment, until the ticket is given up. The servers send the event before the
+// answer to any later request of the session, and a hold needs answers as a proof: so an event that is late is at most as late as
+// a loss of the session would be.
+
+// company is what is known of contenders other than this object.
+type company uint8
+
+const (
+	unsure company = iota
+	alone          // there are none, and a watch says when one comes
+	others         // there are some, or were: or no watch would say so
+)
+
+// mostPasses bounds passes. It leaves room in a token's Seq for changes that are not
+// hand-overs: a downgrade, or a grant in the place of one that could not be given up.
+const mostPasses = math.MaxUint32 - 1<<16
+
+// unsettled reports whether nobody may hold g's ticket again. There are four causes. A
+// guarded transaction may be under way, or its outcome unknown: if it is applied after
+// the hold has ended, it must fail because the node is gone, and not succeed during a
+// successor's hold of the same node. Or there are no tokens left for the ticket. Or somebody has
+// asked its holder to give the lock up: who holds after it was not asked. Or an entry says that its owner holds the ticket.
+func (g *grant) unsettled() bool {
+	return g.ticket.Unanswered.Load() > 0 || g.passes >= mostPasses || g.ticket.Asked.Came() || g.ticket.Named.Load()
+}
+
+// mayPass reports whether the ticket may go to the next waiter of this process. mu is held.
+func (g *grant) mayPass(now time.Time) bool {
+	return (g.company == alone || g.within(now)) && g.passable(now)
+}
+
+// within reports whether the bound is not reached. mu is held.
+func (g *grant) within(now time.Time) bool {
+	settings := &g.c.side.at.Settings
+	return uint64(g.passes-g.first) < uint64(settings.Handover) && now.Sub(g.since) < settings.HandoverIn
+}
+
+// passable reports whether the ticket may be handed over, but for the bound. mu is held.
+func (g *grant) passable(now time.Time) bool {
+	return g.c.side.at.Settings.Handover > 0 && !g.unsettled() && g.ticket.Epoch.ValidAt(now) && !g.ticket.Over()
+}
+
+// mayStay reports whether it is worth to ask whether the bound counts. mu is held.
+func (g *grant) mayStay(now time.Time) bool {
+	return g.company == unsure && g.ticket.Sole() && g.passable(now)
+}
+
+// stays asks whether others queue, unless that is known, and reports whether the ticket may be handed over beyond the bound.
+func (g *grant) stays(ctx context.Context) bool {
+	g.c.mu.Lock()
+	asks := g.mayStay(time.Now())
+	g.c.mu.Unlock()
+	if asks {
+		g.look(ctx)
+	}
+	g.c.mu.Lock()
+	defer g.c.mu.Unlock()
+	return g.mayPass(time.Now())
+}
+
+// look finds out whether other contenders queue, and watches for them. This is the only child watch
+// that the package sets on a directory that others share. Only a ticket that lingers, or that was handed over up to the
+// bound, has it: it would wake others at every change of the directory. The removal of the ticket's own node ends it.
+func (g *grant) look(ctx context.Context) {
+	c := g.c
+	_, listing, err := g.ticket.Epoch.WatchChildren(ctx, c.side.q.Dir, func(zkconn.Event) {
+		// This runs in the goroutine that reads the connection. It must
+		// not wait for the requests that giving the ticket up may need.
+		c.side.at.Session.Spawn(g.joined)
+	})
+	switch {
+	case err != nil && c.side.at.Session.Closing():
+		// Close gives the ticket up: it waits until the mark of the hold is gone, too
+	case err != nil, !g.ticket.AloneIn(listing.Names): // without a watch nobody would tell us of others, so they are assumed
+		g.joined()
+	default:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if g.company == unsure { // else the event of the watch was quicker
+			g.company = alone
+		}
+	}
+}
+
+// joined is called when others are known to queue, or may queue unseen: from now on the bound counts.
+func (g *grant) joined() {
+	c := g.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if g.company == alone {
+		g.first, g.since = g.passes, time.Now()
+	}
+	g.company = others
+	g.endLingering()
+}
