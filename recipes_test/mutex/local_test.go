@@ -155,7 +155,7 @@ func TestAStrangerIsServedWithinTheBoundFromTheEventOn(t *testing.T) {
 				proving.InProcess(t, func(t *testing.T, v *proving.Env) {
 					s := v.Session()
 					u := use(zksync.NewMutex(s, proving.LockPath), 4, c.hold)
-					time.Sleep(time.Second + c.hold/2)
+					time.Sleep(100*time.Millisecond + c.hold/2)
 					_, nodes := u.held()
 					require.Equal(t, 1, nodes)
 					heal := v.Server.Delay(s.ID(), 0, c.late)
@@ -167,7 +167,7 @@ func TestAStrangerIsServedWithinTheBoundFromTheEventOn(t *testing.T) {
 						require.LessOrEqual(t, granted().Sub(start), c.want+2*c.late)
 					}
 					heal()
-					time.Sleep(time.Second)
+					time.Sleep(100 * time.Millisecond)
 					u.end()
 					_, nodes = u.held()
 					require.Equal(t, 3, nodes, "one behind the stranger, and one that was alone when it was made")
