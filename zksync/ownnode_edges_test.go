@@ -44,7 +44,7 @@ func TestQueueingAnewAfterALongHoldIsNoRemovalBySomebodyElse(t *testing.T) {
 		var log lines
 		srv := zktest.Run(t)
 		s := srv.Session(t, zksync.WithTimeout(time.Hour), log.option())
-		m := zksync.NewMutex(s, "/locks/a")
+		m := zksync.NewMutex(s, "/locks/a", zksync.WithHandover(0))
 		l, err := m.LockContext(t.Context())
 		require.NoError(t, err)
 		for range 20 {

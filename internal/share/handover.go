@@ -8,14 +8,13 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// A hold is handed over inside this process so often, and for so long, that others need not wait for ever. So the bound
-// counts as long as it is not certain that there are no others. That is certain from an answer that shows none until the child
-// watch that came with it fires. At the bound an entry that was alone when it was made asks for that, with one request, while
-// nobody holds. An entry that was not alone is given up without the question: probably another contender waits.
+// Hand-overs inside this process have a bound, because other contenders must not wait for ever. It does not count while there
+// certainly are none: from an answer that shows none until the child watch that came with it fires. At the bound a ticket
+// whose entry was alone when it was made asks for that, with one request, while nothing is held. Any other ticket is given up
+// without the question, because another contender probably waits.
 //
-// When the watch fires the bound counts from that moment, until the ticket is given up. The servers send the event before the
-// answer to any later request of the session, and a hold needs answers as a proof: so an event that is late is at most as late as
-// a loss of the session would be.
+// When the watch fires the bound counts from that moment, until the ticket is given up. A late event delays other contenders by as
+// much. It cannot be late for ever: the wire has it before the answers to later syncs, and without those the lease ends.
 
 // company is what is known of contenders other than this object.
 type company uint8
@@ -23,7 +22,7 @@ type company uint8
 const (
 	unsure company = iota
 	alone          // there are none, and a watch says when one comes
-	others         // there are some, or were: or no watch would say so
+	others         // there are some, or were, or no watch would say so
 )
 
 // mostPasses bounds passes. It leaves room in a token's Seq for changes that are not
@@ -55,7 +54,7 @@ func (g *grant) passable(now time.Time) bool {
 	return g.c.side.at.Settings.Handover > 0 && !g.unsettled() && g.ticket.Epoch.ValidAt(now) && !g.ticket.Over()
 }
 
-// mayStay reports whether it is worth to ask whether the bound counts. mu is held.
+// mayStay reports whether further hand-overs may be allowed if the servers are asked for other contenders. mu is held.
 func (g *grant) mayStay(now time.Time) bool {
 	return g.company == unsure && g.ticket.Sole() && g.passable(now)
 }

@@ -12,7 +12,7 @@ type state uint8
 const (
 	// idle: there is no ticket, and nobody waits. A batch that is over stays idle.
 	idle state = iota
-	// acquiring: one goroutine gets a ticket for all that wait.
+	// acquiring: one goroutine gets a ticket for all that wait, or finds out whether the old one may be handed over again.
 	acquiring
 	// held: there is a ticket, and a lease of it. The lease may have
 	// ended already: then whoever ended it is about to change the state.
@@ -39,12 +39,12 @@ var changes = [...][runsOn + 1]string{
 		acquiring: "somebody locks, or tries to",
 	},
 	acquiring: {
-		held: "granted",
+		held: "granted; or no other contender waits, so the old ticket is handed over again",
 		idle: "refused; or the last one who waited has gone; or the ticket was lost at once; or Close",
 	},
 	held: {
 		held:      "Unlock, and the next one of this process gets the same ticket: a hand-over",
-		acquiring: "Unlock, and others of this process wait, but no further hand-over is allowed",
+		acquiring: "Unlock, and others of this process wait, but no further hand-over is known to be allowed",
 		lingering: "Unlock, and nobody is known to wait, here or elsewhere",
 		idle:      "Unlock, and nobody waits here; or the lease was lost",
 		replacing: "a wait for a condition, or a downgrade, begins",
