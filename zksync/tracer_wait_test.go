@@ -166,6 +166,31 @@ func TestThePlaceOfEachGoroutineIsTraced(t *testing.T) {
 	}
 }
 
+// At the bound a hand-over asks the servers first. It is traced like the others, also for those who come meanwhile.
+func TestAHandoverBeyondTheBoundIsTraced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		p := &places{}
+		m := zksync.NewMutex(srv.Session(t, zksync.WithTracer(p), zksync.WithName("me")), "/locks/a")
+		l, err := m.LockContext(t.Context())
+		require.NoError(t, err)
+		two := lock(t.Context(), m)
+		time.Sleep(time.Second)
+		srv.Intercept(zktest.On(zktest.GetChildren, "/locks/a").Delay(time.Second))
+		p.began = time.Now()
+		require.NoError(t, l.Unlock())
+		p.take()
+		three := lock(t.Context(), m)
+		require.Equal(t, []string{"0s: start, -1 ahead"}, p.take())
+		time.Sleep(time.Second)
+		l = <-two
+		synctest.Wait()
+		require.ElementsMatch(t, []string{`1s: granted, 0 ahead, "me"`, "1s: wait, 0 ahead of /locks/a, epoch 1"}, p.take())
+		require.NoError(t, l.Unlock())
+		require.NoError(t, (<-three).Unlock())
+	})
+}
+
 func TestAFailedWaitKnowsWhoHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
