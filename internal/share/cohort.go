@@ -37,7 +37,7 @@ type Cohort struct {
 type grant struct {
 	c      *Cohort
 	ticket *queue.Ticket
-	since  time.Time // from when the bound of hand-overs counts
+	since  time.Time // when the bound of hand-overs began to count
 	passes uint32    // how often it changed hands, lingering included: the Seq of the next token
 
 	timer *time.Timer // ends the lingering; nil before the first time
@@ -46,7 +46,7 @@ type grant struct {
 	heeds bool        // it has lingered, so a request to give the lock up ends the next time
 
 	company company // whether other contenders are known: see handover.go
-	first   uint32  // the passes from which the bound of hand-overs counts, since then
+	first   uint32  // what passes was at since
 
 	placed bool // those who wait were told that this process holds the place
 }

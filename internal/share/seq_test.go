@@ -2,6 +2,7 @@ package share
 
 import (
 	"context"
+	"math"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -9,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-menagerie/menagerie/internal/node"
+	"github.com/go-menagerie/menagerie/internal/lease"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
 )
@@ -43,22 +44,46 @@ func piped(t *testing.T) (*session.Session, Server) {
 	return s, srv
 }
 
-// A lingering node may be taken any number of times, and each counts: an hour or two of a loop that locks and
-// unlocks makes 2^32.
-func TestTheTokenOfALingeringNodeDoesNotWrap(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		linger := session.ForLock("a linger", func(s *session.Settings) { s.Linger = time.Hour })
-		s, _ := piped(t)
-		c := NewCohort(session.NewAccess("zksync", s, "/locks/a", []session.Option{linger}), queue.KindLock)
-		l, err := c.Acquire(context.Background(), false)
-		require.NoError(t, err)
-		c.mu.Lock()
-		c.grant.passes = mostPasses // as after that many holds
-		c.mu.Unlock()
-		require.NoError(t, l.Unlock())
-		next, err := c.Acquire(context.Background(), false)
-		require.NoError(t, err)
-		require.Positive(t, next.Token().Compare(node.Token{Zxid: l.Token().Zxid, Seq: mostPasses}), "%v", next.Token())
-		require.NoError(t, next.Unlock())
-	})
+// A node may be taken any number of times, lingering or by hand-overs without a bound, and each counts: an hour or two of a
+// loop that locks and unlocks makes 2^32.
+func TestTheTokenOfANodeDoesNotWrap(t *testing.T) {
+	for _, lingers := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			linger := session.ForLock("a linger", func(s *session.Settings) {
+				if lingers {
+					s.Linger = time.Hour
+				}
+			})
+			s, _ := piped(t)
+			c := NewCohort(session.NewAccess("zksync", s, "/locks/a", []session.Option{linger}), queue.KindLock)
+			l, err := c.Acquire(context.Background(), false)
+			require.NoError(t, err)
+			next := make(chan *lease.Lease, 1)
+			lock := func() {
+				if l, err := c.Acquire(context.Background(), false); err == nil {
+					next <- l
+				}
+			}
+			c.mu.Lock()
+			c.grant.passes, c.grant.company = mostPasses-2, alone // as after that many holds
+			c.mu.Unlock()
+			first := l.Token()
+			for range 4 {
+				last := l.Token()
+				if !lingers {
+					go lock()
+					synctest.Wait()
+				}
+				require.NoError(t, l.Unlock())
+				if lingers {
+					go lock()
+				}
+				l = <-next
+				require.Positive(t, l.Token().Compare(last), "%v", l.Token())
+				require.Less(t, l.Token().Seq, uint32(math.MaxUint32))
+			}
+			require.Greater(t, l.Token().Zxid, first.Zxid)
+			require.NoError(t, l.Unlock())
+		})
+	}
 }

@@ -35,7 +35,7 @@ func TestAReaderBesideWritersOfOneProcessIsServedWithinTheBound(t *testing.T) {
 			}()
 		}
 		for i, reader := range []*zkrwmutex.RWMutex{rw, zkrwmutex.New(v.Session(), proving.LockPath)} {
-			time.Sleep(time.Second + 50*time.Microsecond)
+			time.Sleep(100*time.Millisecond + 50*time.Microsecond)
 			start := time.Now()
 			r := v.Get(reader.RLockContext)
 			require.LessOrEqual(t, time.Since(start), 33*100*time.Microsecond)
