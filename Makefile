@@ -224,13 +224,13 @@ bench: zookeeper ## benchmarks, in-process and against one real server
 	bin/ensemble -servers 1 -- bin/menagerie bench
 	bin/ensemble -servers 1 -- $(GO) run ./zktest/internal/speed
 
-# The benchmarks that are compared, and how often each runs: fewer than five runs prove nothing.
+# The benchmarks that are compared, and how often each runs: fewer than five runs prove nothing of times.
 compared = LocalHandover|RelockLingering|SharedReaders|Requests
 bench-compare: RUNS ?= 8
 
 .PHONY: bench-compare
-bench-compare: bin/benchcompare ## benchmarks of this revision and of the newest tag (or BASE) in turn; fails if one got worse
-	bin/benchcompare -base "$(BASE)" -count $(RUNS) -bench '^Benchmark($(compared))$$' ./zksync ./zkrwmutex ./bench
+bench-compare: bin/benchcompare ## times, requests, bytes and allocations of this revision and of the newest tag (or BASE) in turn; fails if one got worse
+	bin/benchcompare -base "$(BASE)" -count $(RUNS) -run '^TestCosts$$' -bench '^Benchmark($(compared))$$' ./zksync ./zkrwmutex ./bench
 
 # RIVALS='--peer curator --scenario contended' only prints that part.
 bench-rivals: RIVALS ?= --write docs/benchmarks/results.md

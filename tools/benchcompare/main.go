@@ -1,10 +1,12 @@
 // Command benchcompare runs benchmarks of this revision and of an older one in turn, and fails if something got worse:
 //
-//	benchcompare -base v1.2.0 -count 8 -bench 'LocalHandover|Requests' ./zksync ./bench
+//	benchcompare -base v1.2.0 -count 8 -run '^TestCosts$' -bench 'LocalHandover|Requests' ./zksync ./bench
 //
 // Without -base it takes the newest tag that is reachable. This revision is the working tree, with what is not committed. Each
-// benchmark runs so many times. A time is worse if it is more than a tenth longer (and p < 0.05), and a number of requests if
-// it is more than a hundredth greater (and p < 0.01). What the older revision does not have is listed.
+// benchmark runs so many times, and so does each test of -run, which prints what it has measured as a benchmark does. A time is
+// worse if it is more than a tenth longer (and p < 0.05), and a number of requests that depends on chance if it is more than a
+// hundredth greater (and p < 0.01). Allocations, and what has a unit that begins with "exact-", may not grow. What the older
+// revision does not have is listed.
 package main
 
 import (
@@ -25,6 +27,7 @@ func main() {
 	base := flag.String("base", "", "the older `revision`")
 	count := flag.Int("count", 8, "how often each benchmark runs")
 	pattern := flag.String("bench", ".", "which benchmarks, as for go test")
+	tests := flag.String("run", "^$", "which tests, as for go test")
 	length := flag.String("benchtime", "300ms", "as for go test")
 	flag.Parse()
 	if flag.NArg() == 0 || *count < 1 {
@@ -33,7 +36,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	worse, err := compare(ctx, *base, *count, []string{"-test.run=^$", "-test.bench=" + *pattern, "-test.benchtime=" + *length}, flag.Args(), os.Stdout)
+	worse, err := compare(ctx, *base, *count, []string{"-test.run=" + *tests, "-test.bench=" + *pattern, "-test.benchtime=" + *length}, flag.Args(), os.Stdout)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "benchcompare:", err)
 	}
