@@ -232,17 +232,18 @@ bench-compare: RUNS ?= 8
 bench-compare: bin/benchcompare ## times, requests, bytes and allocations of this revision and of the newest tag (or BASE) in turn; fails if one got worse
 	bin/benchcompare -base "$(BASE)" -count $(RUNS) -run '^TestCosts$$' -bench '^Benchmark($(compared))$$' ./zksync ./zkrwmutex ./bench
 
-# RIVALS='--peer curator --scenario contended' only prints that part.
-bench-rivals: RIVALS ?= --write docs/benchmarks/results.md
+# RIVALS='--peer curator --scenario contended' only prints that part; RIVALS='--write docs/benchmarks.md --render' writes the page
+# from the results of the last run, which are in bench/rivals/results.
+bench-page: RIVALS ?= --write docs/benchmarks.md
 
-.PHONY: bench-rivals
-bench-rivals: zookeeper ## Curator, kazoo, etcd, redsync and others beside ours; the results go into docs/benchmarks/results.md
+.PHONY: bench-page
+bench-page: zookeeper ## Curator, kazoo, etcd, redsync and others beside ours; writes docs/benchmarks.md and its charts: ten minutes
 	$(alone) -C bench/rivals vet ./...
 	$(alone) -C bench/rivals test -count=1 ./...
 	$(alone) -C bench/rivals build -o ../../bin/rivals .
 	bin/rivals $(RIVALS)
 
-# "go vet" would compile the rivals' clients first, so only "make bench-rivals" vets that module. staticcheck would
+# "go vet" would compile the rivals' clients first, so only "make bench-page" vets that module. staticcheck would
 # read all that adapters and the clients of Prometheus and OpenTelemetry depend on, for half a minute: "make lint-observe" does.
 linted = $$($(GO) list work | grep -vE '/(adapters|observe|examples/service)(/|$$)')
 

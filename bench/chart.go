@@ -23,11 +23,11 @@ const chartStyle = `<style>
 text { font: 13px system-ui, sans-serif; fill: #1f2328 }
 .title { font-size: 16px; font-weight: 600 } .small { font-size: 12px; fill: #59636e } .value { font-variant-numeric: tabular-nums }
 .paper { fill: #ffffff } .grid { stroke: #d1d9e0 } .axis { stroke: #59636e } .whisker { stroke: #1f2328; stroke-width: 1.5 }
-.ours { fill: #0969da } .other { fill: #a8b1bb }
+.ours { fill: #0969da } .lost { fill: #d4562f } .other { fill: #a8b1bb }
 @media (prefers-color-scheme: dark) {
 text { fill: #f0f6fc } .small { fill: #9198a1 }
 .paper { fill: #0d1117 } .grid { stroke: #3d444d } .axis { stroke: #9198a1 } .whisker { stroke: #f0f6fc }
-.ours { fill: #4493f8 } .other { fill: #656c76 }
+.ours { fill: #4493f8 } .lost { fill: #f0784c } .other { fill: #656c76 }
 }
 </style>`
 

@@ -96,13 +96,7 @@ func TestChartsAreWellFormedHoweverGreatTheNumbers(t *testing.T) {
 		ticks := strings.Count(text, `text-anchor="middle"`) - 1
 		require.GreaterOrEqual(t, ticks, 2, rate)
 		require.LessOrEqual(t, ticks, 6, rate)
-		for d := xml.NewDecoder(strings.NewReader(text)); ; {
-			if _, err := d.Token(); err == io.EOF {
-				break
-			} else {
-				require.NoError(t, err)
-			}
-		}
+		wellFormed(t, text)
 	}
 }
 
@@ -125,6 +119,63 @@ func TestTheTablesSayWhereTheReferenceLoses(t *testing.T) {
 	require.NotContains(t, page, "svg")
 	require.Contains(t, Tables("###", rows[:2], false), "In no scenario of this run another lock was faster.")
 	require.Empty(t, Tables("###", nil, false))
+}
+
+// compared are rows of which one is faster, one mostly slower, one broken, and one of a queue that drains.
+func compared() []Row {
+	requests := 2.0
+	row := func(scenario string, clients int, peer string, ratio, least, most float64) Row {
+		return Row{Scenario: scenario, Clients: clients, Peer: peer, Reference: "menagerie", Rounds: 5, OpsPerS: 10, RequestsPerOp: &requests,
+			BytesInPerOp: Uncounted, Ratio: ratio, RatioMin: least, RatioMax: most}
+	}
+	rows := []Row{row(Contended, 2, "menagerie", 1, 1, 1), row(Contended, 2, "faster", 0.5, 0.4, 0.6), row(Contended, 2, "floor", 0.5, 0.4, 0.6),
+		{Scenario: Contended, Clients: 2, Peer: "broken", Reference: "menagerie", Error: "it\nhangs"},
+		row(Contended, 8, "menagerie", 1, 1, 1), row(Contended, 8, "faster", 0.8, 0.7, 1.1), row(Deep, 500, "menagerie", 1, 1, 1), row(Deep, 500, "<slow>", 2000, 1500, 3000)}
+	rows[6].Deep = &DeepRow{QueueRequests: &requests, DrainRequests: &requests, QueueBytesIn: 404, DrainBytesIn: 1584}
+	return rows
+}
+
+func TestLossesHaveALineForEachPeer(t *testing.T) {
+	require.Equal(t, `* **faster**: contended with 2 clients 2.00 x; contended with 8 clients 1.25 x, not in every round
+* **broken**: contended with 2 clients: did not finish: it hangs
+`, Losses(compared()))
+	require.Equal(t, "In no scenario another lock was faster.\n", Losses(compared()[2:3]))
+}
+
+func TestCompactTablesShowEachRow(t *testing.T) {
+	require.Equal(t, `| scenario | clients | peer | ops/s (min to max) | p50 us | p99 us | requests | bytes | menagerie is (min to max) |
+|---|---|---|---|---|---|---|---|---|
+| contended | 2 | menagerie<br>faster<br>floor<br>broken | 10.0 (0.00 to 0.00)<br>10.0 (0.00 to 0.00)<br>10.0 (0.00 to 0.00)<br>- | 0.00<br>0.00<br>0.00<br>- | 0.00<br>0.00<br>0.00<br>- | 2.00<br>2.00<br>2.00<br>- | -<br>-<br>-<br>- | -<br>0.50 x (0.40 to 0.60)<br>0.50 x (0.40 to 0.60)<br>- |
+| contended | 8 | menagerie<br>faster | 10.0 (0.00 to 0.00)<br>10.0 (0.00 to 0.00) | 0.00<br>0.00 | 0.00<br>0.00 | 2.00<br>2.00 | -<br>- | -<br>0.80 x (0.70 to 1.10) |
+| deep | 500 | menagerie<br><slow> | 10.0 (0.00 to 0.00)<br>10.0 (0.00 to 0.00) | 0.00<br>0.00 | 0.00<br>0.00 | 2.00 + 2.00<br>2.00 | 404 + 1 584<br>- | -<br>2 000 x (1 500 to 3 000) |
+`, strings.ReplaceAll(Compact(compared()), "\u00a0", " "))
+	require.Contains(t, Compact(compared()), "404\u00a0+\u00a01\u00a0584<br>")
+	require.Equal(t, `| scenario | clients | ops/s (min to max) | p50 us | p99 us | requests | bytes | x faster | x floor | x broken | x <slow> |
+|---|---|---|---|---|---|---|---|---|---|---|
+| contended | 2 | 10.0 (0.00 to 0.00) | 0.00 | 0.00 | 2.00 | - | 0.50 x (0.40 to 0.60) | 0.50 x (0.40 to 0.60) | - | - |
+| contended | 8 | 10.0 (0.00 to 0.00) | 0.00 | 0.00 | 2.00 | - | 0.80 x (0.70 to 1.10) | - | - | - |
+| deep | 500 | 10.0 (0.00 to 0.00) | 0.00 | 0.00 | 2.00 + 2.00 | 404 + 1 584 | - | - | - | 2 000 x (1 500 to 3 000) |
+`, Matrix(compared()))
+}
+
+func TestARatioChartHasABarForEachRatio(t *testing.T) {
+	text := RatioChart("a & b", compared())
+	wellFormed(t, text)
+	for what, n := range map[string]int{`class="lost" x`: 2, `class="ours" x`: 1, `class="other" x`: 1, `class="whisker" d`: 4, "contended, 8 clients": 1, "&lt;slow&gt;": 1} {
+		require.Equal(t, n, strings.Count(text, what), what)
+	}
+	require.Contains(t, RatioChart("", compared()[:3]), ">0.5 x<")
+	require.Empty(t, RatioChart("", compared()[:1]))
+}
+
+func wellFormed(t *testing.T, text string) {
+	for d := xml.NewDecoder(strings.NewReader(text)); ; {
+		if _, err := d.Token(); err == io.EOF {
+			return
+		} else {
+			require.NoError(t, err)
+		}
+	}
 }
 
 func TestNumbersForPeople(t *testing.T) {

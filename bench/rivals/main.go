@@ -1,5 +1,5 @@
 // Command rivals measures other libraries' locks and meeting points beside this module's, in one interleaved run against
-// one ZooKeeper server. docs/benchmarks/results.md has its results.
+// one ZooKeeper server. docs/benchmarks.md has its results.
 package main
 
 import (
@@ -26,6 +26,8 @@ type options struct {
 	duration         time.Duration
 	servers          string
 	write            string
+	results, name    string
+	render           bool
 }
 
 func main() {
@@ -35,7 +37,10 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 5, "how many rounds the medians are of")
 	flag.DurationVar(&o.duration, "duration", 2500*time.Millisecond, "how long each peer works in each scenario, over all rounds")
 	flag.StringVar(&o.servers, "servers", "", "`addresses` of a ZooKeeper ensemble that nobody else uses; by default one server is started, with its log synced")
-	flag.StringVar(&o.write, "write", "", "put the results between the markers of this `page`")
+	flag.StringVar(&o.write, "write", "", "save the results, and write them between the markers of this `page`; its charts go into the folder images beside it")
+	flag.StringVar(&o.results, "results", "bench/rivals/results", "the `folder` of saved results; the page has all of them")
+	flag.StringVar(&o.name, "name", mainRun, "the `name` of the saved results; the page gives others than the default a table below it")
+	flag.BoolVar(&o.render, "render", false, "measure nothing; write the page from the saved results")
 	flag.Parse()
 	if flag.NArg() > 0 || o.rounds < 1 || o.duration <= 0 {
 		flag.Usage()
@@ -60,8 +65,9 @@ const warmUp = 2 * time.Second
 
 func run(ctx context.Context, o options, out, progress io.Writer) error {
 	if o.write != "" {
-		if err := checkPage(o.write); err != nil {
-			return err // before the run, not after it
+		// Before a run, too: what is wrong with the page, or with what is saved, should not be found after it.
+		if err := render(o.write, o.results); err != nil || o.render {
+			return err
 		}
 	}
 	if err := scenariosExist(list(o.scenarios)); err != nil {
@@ -90,37 +96,40 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 		return err
 	}
 	defer s.Close()
-	r := &report{field: field, rounds: o.rounds, duration: o.duration, began: time.Now()}
-	r.server = bench.ServerVersion(ctx, o.servers, bench.Secured{}) + kind
+	r := &report{Began: time.Now(), Machine: bench.Machine(), Server: bench.ServerVersion(ctx, o.servers, bench.Secured{}) + kind, Go: goVersion(),
+		Rounds: o.rounds, Duration: o.duration, Peers: field.what, Absent: field.absent}
 	line := bench.NewLine(progress)
 	for _, part := range field.parts(list(o.scenarios)) {
 		rows, err := bench.Run(ctx, s.Conn(), bench.Config{
 			Servers: o.servers, Timeout: timeout, Peers: part.peers, Scenarios: part.scenarios,
 			Duration: o.duration, Rounds: o.rounds, WarmUp: warmUp, Progress: line.Show,
 		})
-		r.rows = append(r.rows, rows...)
+		r.Rows = append(r.Rows, rows...)
 		if err != nil {
 			line.Clear()
 			return errors.Join(err, r.print(out))
 		}
 	}
 	line.Clear()
-	if len(r.rows) == 0 {
+	if len(r.Rows) == 0 {
 		return errors.New("nothing to measure: name a scenario, or another peer than menagerie")
 	}
 	if o.write == "" {
 		return r.print(out)
 	}
-	r.took = time.Since(r.began)
-	return writePage(o.write, r.markdown())
+	r.Took = time.Since(r.Began)
+	if err := r.save(o.results, o.name); err != nil {
+		return err
+	}
+	return render(o.write, o.results)
 }
 
 // print shows what there is, also after an interruption.
 func (r *report) print(out io.Writer) error {
-	if len(r.rows) == 0 {
+	if len(r.Rows) == 0 {
 		return nil
 	}
-	r.took = time.Since(r.began)
+	r.Took = time.Since(r.Began)
 	_, err := io.WriteString(out, r.markdown())
 	return err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,8 +58,7 @@ func TestEveryRivalRunsEveryScenarioThatItKnows(t *testing.T) {
 			require.Nil(t, r.RequestsPerOp, "%s counts requests to other servers", r.Peer)
 		}
 	}
-	page := (&report{field: f, rows: rows, server: "a server", rounds: 1}).markdown()
-	require.Contains(t, page, "| 1 | herd | ")
+	require.Contains(t, (&report{Rows: rows}).markdown(), "| 1 | herd | ")
 }
 
 func TestWhatIsNotThereIsRefusedWithWhatThereIs(t *testing.T) {
@@ -111,17 +111,65 @@ func TestARequestIsBelowTheChroot(t *testing.T) {
 	require.Equal(t, "contended 8 0.500 /x a:1 1000 4\n", request(s))
 }
 
-func TestOnlyWhatIsBetweenTheMarkersIsReplaced(t *testing.T) {
-	page := filepath.Join(t.TempDir(), "page.md")
-	write := func(text string) { require.NoError(t, os.WriteFile(page, []byte(text), 0o600)) }
-	write("no markers\n")
-	require.ErrorContains(t, checkPage(page), "lacks the lines")
-	write("before\n" + begin + "\nold\n" + end + "\nafter\n")
-	require.NoError(t, checkPage(page))
+// written renders a page with these lines around the parts, from a folder of saved runs, and returns it.
+func written(t *testing.T, results string) (text, dir string) {
+	dir = t.TempDir()
+	page := filepath.Join(dir, "page.md")
+	require.NoError(t, os.WriteFile(page, []byte("before\n<!-- losses: written by bench/rivals -->\nstale\n<!-- end of losses -->\nbetween\n"+
+		"<!-- tables: written by bench/rivals -->\nstale\n<!-- end of tables -->\nafter\n"), 0o600))
 	for range 2 {
-		require.NoError(t, writePage(page, "new\n\n"))
-		got, err := os.ReadFile(page)
+		require.NoError(t, run(t.Context(), options{write: page, results: results, render: true}, io.Discard, io.Discard))
+	}
+	got, err := os.ReadFile(page)
+	require.NoError(t, err)
+	return string(got), dir
+}
+
+func TestThePageIsRenderedFromWhatWasSavedAndKeepsTheRest(t *testing.T) {
+	results := t.TempDir()
+	row := func(scenario, peer string, ratio float64) bench.Row {
+		return bench.Row{Scenario: scenario, Peer: peer, Clients: 2, Rounds: 5, Reference: "menagerie", Ratio: ratio, RatioMin: ratio, RatioMax: ratio}
+	}
+	main := report{Server: "ZooKeeper 3", Peers: []string{"curator is Curator 5"}, Absent: []string{"etcd: none\nat all"}, Rows: []bench.Row{
+		row("contended", "menagerie", 1), row("contended", "faster", 0.5), row("deep", "menagerie", 1), row("deep", "slower", 2), row("unheard-of", "menagerie", 1)}}
+	require.NoError(t, main.save(results, mainRun))
+	require.NoError(t, (&report{Server: "three of them", Rows: main.Rows[:2]}).save(results, "three-servers"))
+	page, dir := written(t, results)
+	require.NotContains(t, page, "stale")
+	for _, part := range []string{"before\n<!-- losses: written by bench/rivals -->\n\n* **faster**: contended with 2 clients 2.00 x\n\n<!-- end of losses -->\nbetween\n<!-- tables: ",
+		"; ZooKeeper 3, ", "The rivals: curator is Curator 5; left out: etcd: none.\n", "![Locks of several processes](images/bench-locks.svg)\n\n| scenario |",
+		"| deep | 2 | menagerie<br>slower | ", "**contended**: Sessions that want one lock.", "| unheard-of | 2 | menagerie |", "### three servers\n\nMeasured on ", "; three of them, ", "\n\n<!-- end of tables -->\nafter\n"} {
+		require.Contains(t, page, part)
+	}
+	require.Equal(t, 1, strings.Count(page, "### three servers"))
+	for _, name := range []string{"locks", "many", "other"} {
+		require.FileExists(t, filepath.Join(dir, "images", "bench-"+name+".svg"))
+	}
+	require.NoFileExists(t, filepath.Join(dir, "images", "bench-local.svg"))
+	_, err := replaced("no markers", map[string]string{"losses": ""})
+	require.ErrorContains(t, err, "lacks the lines")
+}
+
+// After a change of the program: make bench-page RIVALS='--write docs/benchmarks.md --render'
+func TestThePageOfTheDocumentsIsWhatIsRenderedFromTheSavedRuns(t *testing.T) {
+	docs := filepath.Join("..", "..", "docs")
+	dir := t.TempDir()
+	was, err := os.ReadFile(filepath.Join(docs, "benchmarks.md"))
+	require.NoError(t, err)
+	page := filepath.Join(dir, "benchmarks.md")
+	require.NoError(t, os.WriteFile(page, was, 0o600))
+	require.NoError(t, render(page, "results"))
+	is, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.Equal(t, string(was), string(is))
+	charts, err := filepath.Glob(filepath.Join(dir, "images", "*.svg"))
+	require.NoError(t, err)
+	require.NotEmpty(t, charts)
+	for _, chart := range charts {
+		is, err := os.ReadFile(chart)
 		require.NoError(t, err)
-		require.Equal(t, "before\n"+begin+"\n\nnew\n\n"+end+"\nafter\n", string(got))
+		was, err := os.ReadFile(filepath.Join(docs, "images", filepath.Base(chart)))
+		require.NoError(t, err)
+		require.Equal(t, string(was), string(is), chart)
 	}
 }

@@ -136,7 +136,7 @@ func outage(t *testing.T, trip time.Duration) (first, last, outlived int) {
 
 var curve = flag.Bool("curve", false, "TestHeartbeatCurve measures other numbers of heartbeats, too, and prints them (with -v)")
 
-// TestHeartbeatCurve is the table of docs/benchmarks/speed.md: what other numbers of heartbeats in a timeout would mean. Only the number
+// TestHeartbeatCurve is the table of docs/guarantees/leases.md: what other numbers of heartbeats in a timeout would mean. Only the number
 // in use is asserted. With a round trip of a quarter of the timeout, cuts and answers fall on the same instants, so the
 // last digit differs from run to run.
 func TestHeartbeatCurve(t *testing.T) {
