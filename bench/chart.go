@@ -117,7 +117,7 @@ func whole(v float64) string {
 func people(s Scenario, n int) string {
 	what := "session"
 	switch {
-	case s.Name == Deep:
+	case s.Drains:
 		what = "waiter"
 	case s.Local && s.Max > 1:
 		what = "goroutine"

@@ -19,14 +19,14 @@ type Locker interface {
 
 // Crew is the clients of one slice.
 type Crew struct {
-	// Lockers each work in a goroutine of their own. In the scenario Deep there is one more than clients: the first is the
-	// holder behind which the others queue.
+	// Lockers each work in a goroutine of their own. If the scenario drains there is one more than clients: the first is
+	// the holder behind which the others queue.
 	Lockers []Locker
 	// Step is there in place of Lockers where all clients together do one operation.
 	Step func(ctx context.Context) error
 	// Before is what goes before each Step and is not timed. What it sends is counted. It may be nil.
 	Before func(ctx context.Context) error
-	// Queued is how many hold or wait. Only the scenario Deep asks, and what it costs must not be counted.
+	// Queued is how many hold or wait. Only a scenario that drains asks, and what it costs must not be counted.
 	Queued func() (int, error)
 	// Close ends the sessions. What was sent for an operation before counts as its cost.
 	Close func()
@@ -78,13 +78,13 @@ func (p *inProcess) Close() error { return nil }
 // what they are at. It only ends runs in which something hangs.
 const sliceGrace = 30 * time.Second
 
-// deepGrace is how long a slice of the scenario Deep may take: a peer whose cost grows with the square of the depth takes
+// deepGrace is how long a slice that drains a queue may take: a peer whose cost grows with the square of the depth takes
 // long.
 const deepGrace = 5 * time.Minute
 
 func (p *inProcess) Run(ctx context.Context, s Slice) (Sample, error) {
 	limit := s.Duration + 2*sliceGrace
-	if s.Scenario.Name == Deep {
+	if s.Scenario.Drains {
 		limit = deepGrace
 	}
 	ctx, stop := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit.Round(time.Second)))
@@ -117,14 +117,14 @@ func (at Site) prepare(ctx context.Context, crew *Crew) error {
 	case crew.Step != nil:
 		_, err := crew.once(ctx)
 		return err
-	case at.Scenario.Name == Deep:
+	case at.Scenario.Drains:
 		return crew.Lockers[0].Acquire(ctx)
 	}
 	return nil
 }
 
 func (at Site) work(ctx context.Context, cancel context.CancelCauseFunc, crew *Crew) (Sample, error) {
-	if at.Scenario.Name == Deep {
+	if at.Scenario.Drains {
 		return at.deep(ctx, cancel, crew)
 	}
 	w := &watch{cancel: cancel}

@@ -12,7 +12,7 @@ import (
 // floor is the least that a queue of sessions can cost. A client makes an ephemeral sequential node, waits until the one
 // ahead has gone, and deletes its node. What a lock must find out is told in memory: whether there is a node
 // ahead, and its name. Nothing is proved, fenced or cleaned up.
-var floor = NewPeer("floor", map[string]Opener{Uncontended: floorQueue, Async: floorQueue, Contended: floorQueue, Deep: floorQueue})
+var floor = NewPeer("floor", map[string]Opener{Uncontended: floorQueue, Async: floorQueue, Contended: floorQueue, Deep: floorQueue, Crowd: floorQueue, Fleet: floorQueue})
 
 var floorQueue = Exclusive(func(ctx context.Context, at Site) (*Crew, error) {
 	l := &line{nodes: make(map[int]chan string)}

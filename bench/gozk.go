@@ -8,21 +8,21 @@ import (
 
 // goZKLock is go-zookeeper's own lock on plain connections.
 var goZKLock = NewPeer("gozk-lock", map[string]Opener{
-	Uncontended: plainLocks, Async: plainLocks, Contended: plainLocks, Relock: plainLocks, Local: plainLocks, Deep: plainLocks,
+	Uncontended: plainLocks, Async: plainLocks, Contended: plainLocks, Relock: plainLocks, Local: plainLocks, Deep: plainLocks, Crowd: plainLocks, Fleet: plainLocks,
 })
 
 var plainLocks = Exclusive(Plain(newLock))
 
 // Plain gives each client a locker of its own, because one zk.Lock cannot be used by several goroutines. The sessions are
-// those of the plain client library: each client has one, in the scenario Local all have one, and in Deep all have ten.
+// those of the plain client library: each client has one, in the scenario Local all have one, and in Deep and Crowd all have ten.
 func Plain(locker func(c *zk.Conn, path string, acl []zk.ACL) Locker) Opener {
 	return func(ctx context.Context, at Site) (*Crew, error) {
 		sessions, lockers := at.Clients, at.Clients
-		switch at.Scenario.Name {
-		case Local:
+		switch {
+		case at.Scenario.Name == Local:
 			sessions = 1
-		case Deep:
-			sessions, lockers = deepSessions(at.Clients), at.Clients+1
+		case at.Scenario.Drains:
+			sessions, lockers = at.deepSessions(), at.Clients+1
 		}
 		conns, err := openAll(sessions, func() (*plainConn, error) { return dialPlain(ctx, at) }, (*plainConn).close)
 		if err != nil {
@@ -33,15 +33,20 @@ func Plain(locker func(c *zk.Conn, path string, acl []zk.ACL) Locker) Opener {
 		for i := range lockers {
 			crew.Lockers = append(crew.Lockers, locker(conns[i%sessions].conn, root+at.Path, at.Secured.acl()))
 		}
-		if at.Scenario.Name == Deep {
+		if at.Scenario.Drains {
 			err = crew.countChildren(ctx, at)
 		}
 		return crew, err
 	}
 }
 
-// deepSessions is over how many sessions n waiters are spread.
-func deepSessions(n int) int { return min(n, 10) }
+// deepSessions is over how many sessions the waiters and the holder are spread.
+func (at Site) deepSessions() int {
+	if at.Scenario.Name == Fleet {
+		return at.Clients + 1
+	}
+	return min(at.Clients, 10)
+}
 
 // countChildren sets Queued for clients whose nodes are the children of the slice's path. With an error it closes the crew.
 func (c *Crew) countChildren(ctx context.Context, at Site) error {

@@ -26,6 +26,8 @@ var menagerie = NewPeer("menagerie", map[string]Opener{
 	Relock:        Exclusive(each(mutex(zksync.WithLinger(time.Second)))),
 	Local:         Exclusive(shared(mutex())),
 	Deep:          Exclusive(deepCrew),
+	Crowd:         Exclusive(deepCrew),
+	Fleet:         Exclusive(deepCrew),
 	RWMutex:       Exclusive(each(writer)),
 	Readers:       readersAndWriter,
 	SharedReaders: shared(reader),
@@ -153,7 +155,7 @@ func readersAndWriter(ctx context.Context, at Site) (*Crew, error) {
 
 // deepCrew gives every waiter an object, and so a place in the queue of its own.
 func deepCrew(ctx context.Context, at Site) (*Crew, error) {
-	n := deepSessions(at.Clients)
+	n := at.deepSessions()
 	all, crew, err := sessions(ctx, at, n)
 	if err != nil {
 		return nil, err

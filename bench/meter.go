@@ -23,6 +23,9 @@ func (m *Meter) answered() bool {
 	return replies >= m.requests.Load()
 }
 
+// exchanged is the requests and the replies.
+func (m *Meter) exchanged() [2]int64 { return [2]int64{m.requests.Load(), m.replies.Load()} }
+
 // Wrap returns c as a connection of a ZooKeeper client on which bytes and requests are counted.
 func (m *Meter) Wrap(c net.Conn) net.Conn { return &meteredConn{byteConn: byteConn{c, m}} }
 

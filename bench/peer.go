@@ -25,8 +25,8 @@ type Peer interface {
 type Slice struct {
 	Scenario Scenario
 	Clients  int
-	// Duration is how long the clients work. Each finishes the operation that it is at. A slice of the scenario Deep ends
-	// when the queue has drained, however long that takes.
+	// Duration is how long the clients work. Each finishes the operation that it is at. A slice that drains a queue ends
+	// when it has drained, however long that takes.
 	Duration time.Duration
 	// Path is below the chroot of Servers, and for this slice alone: an empty node that Run has made, and which it removes
 	// with all that is below.
@@ -64,7 +64,7 @@ type Sample struct {
 	Elapsed   time.Duration
 	Latencies []time.Duration // of all operations, or of enough of them
 	Traffic                   // of all operations
-	// Queueing is the part of a slice of the scenario Deep before the holder releases.
+	// Queueing is the part of a slice that drains a queue before the holder releases.
 	Queueing        Traffic
 	QueueingElapsed time.Duration
 }

@@ -30,13 +30,13 @@ type Row struct {
 	RatioMax      float64 `json:"ratio_max"`
 	BytesInPerOp  float64 `json:"bytes_in_per_op"` // received by the clients; Uncounted if the peer cannot tell
 	BytesOutPerOp float64 `json:"bytes_out_per_op"`
-	// Deep is there for that scenario only.
+	// Deep is there for scenarios that drain a queue.
 	Deep *DeepRow `json:"deep,omitempty"`
 	// Error is why the peer did not finish.
 	Error string `json:"error,omitempty"`
 }
 
-// DeepRow is what the scenario Deep tells besides, for each waiter: to queue, and to drain.
+// DeepRow is what a scenario that drains a queue tells besides, for each waiter: to queue, and to drain.
 type DeepRow struct {
 	QueueUS       float64  `json:"queue_us"`
 	DrainUS       float64  `json:"drain_us"`
@@ -108,10 +108,13 @@ func (r *Row) fill(s Scenario, rounds, reference []Sample) {
 	}
 	r.RequestsPerOp = counted(total.Requests)
 	r.BytesInPerOp, r.BytesOutPerOp = each(total.BytesIn), each(total.BytesOut)
-	if s.Name != Deep {
+	if !s.Drains {
 		return
 	}
 	drain := total.Traffic.minus(total.Queueing)
+	if s.Together {
+		total.Elapsed -= total.QueueingElapsed
+	}
 	r.Deep = &DeepRow{
 		QueueUS: micros(total.QueueingElapsed, total.Ops), DrainUS: micros(total.Elapsed, total.Ops),
 		QueueRequests: counted(total.Queueing.Requests), DrainRequests: counted(drain.Requests),

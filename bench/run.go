@@ -49,7 +49,7 @@ type Progress struct {
 const (
 	// sliceLength is about how long a peer works before it is the turn of the next.
 	sliceLength = 500 * time.Millisecond
-	// warmDepth is how many waiters warm up the scenario Deep.
+	// warmDepth is how many waiters warm up a scenario that drains.
 	warmDepth = 100
 )
 
@@ -133,7 +133,7 @@ func (r *runner) measure(ctx context.Context, s Scenario, n int) ([]Row, error) 
 
 // turns is how many slices a peer has in a round, and how long they are.
 func (r *runner) turns(s Scenario) (int, time.Duration) {
-	if s.Name == Deep {
+	if s.Drains {
 		return 1, 0
 	}
 	turns := max(1, int(math.Round(float64(r.Duration)/float64(r.Rounds)/float64(sliceLength))))
@@ -145,7 +145,7 @@ func (r *runner) warm(ctx context.Context, c *contest, i int) error {
 	_, d := r.turns(c.scenario)
 	n, name := c.clients, c.peers[i].Name()
 	switch {
-	case c.scenario.Name == Deep:
+	case c.scenario.Drains:
 		n = min(n, warmDepth)
 	case !r.warmed[name]:
 		d = max(d, r.WarmUp)
@@ -175,6 +175,9 @@ func (r *runner) slice(ctx context.Context, c *contest, i, n, round int, d time.
 	}
 	r.remove(r.root + path)
 	if err == nil {
+		if c.scenario.Together {
+			sample.Elapsed += sample.QueueingElapsed
+		}
 		return sample, nil
 	}
 	if !r.serving(ctx) {

@@ -12,6 +12,10 @@ type Scenario struct {
 	Min, Max    int    // the numbers that make sense
 	// Local operations need no server. They are so short that the clock is read for some of them only.
 	Local bool
+	// Drains is a queue that drains once in each slice, however long that takes.
+	Drains bool
+	// Together is a queue that all enter at the same instant. Its rate is of entering and draining.
+	Together bool
 }
 
 // The names of the scenarios.
@@ -20,6 +24,8 @@ const (
 	Async         = "async"
 	Contended     = "contended"
 	Deep          = "deep"
+	Crowd         = "crowd"
+	Fleet         = "fleet"
 	RWMutex       = "rwmutex"
 	Readers       = "readers"
 	Semaphore     = "semaphore"
@@ -58,7 +64,11 @@ var Scenarios = []Scenario{
 	{Name: Contended, Title: "Sessions that want one lock", Op: pair, Latency: acquire,
 		Clients: []int{2, 8, 32}, Min: 2, Max: maxSessions},
 	{Name: Deep, Title: "Waiters of ten sessions queue one by one behind a holder, then drain", Op: pair + ", while the queue drains",
-		Latency: "one grant to the next", Clients: []int{500, 5000}, Min: 2, Max: maxGoroutines},
+		Latency: "one grant to the next", Clients: []int{500, 5000}, Min: 2, Max: maxGoroutines, Drains: true},
+	{Name: Crowd, Title: "Waiters of ten sessions queue at the same instant behind a holder, then drain", Op: pair + ", with the time in which all enter",
+		Latency: "one grant to the next", Clients: []int{500, 5000}, Min: 2, Max: maxGoroutines, Drains: true, Together: true},
+	{Name: Fleet, Title: "Waiters queue at the same instant behind a holder, each in a session of its own, then drain", Op: pair + ", with the time in which all enter",
+		Latency: "one grant to the next", Clients: []int{500}, Min: 2, Max: maxGoroutines, Drains: true, Together: true},
 	{Name: RWMutex, Title: "One session write-locks, and nobody disturbs it", Op: pair, Latency: acquire,
 		Clients: []int{1}, Min: 1, Max: 1},
 	{Name: Readers, Title: "One session writes, all others read", Op: pair, Latency: acquire,

@@ -20,7 +20,7 @@ func Tables(level string, rows []Row, charts bool) string {
 			fmt.Fprintf(&b, "![%s: operations per second](%s.svg)\n\n", s.Name, s.Name)
 		}
 		section(&b, rows)
-		if s.Name == Deep {
+		if s.Drains {
 			deepSection(&b, rows)
 		}
 	}
@@ -77,10 +77,10 @@ func section(b *strings.Builder, rows []Row) {
 
 // deepSection shows the two halves of a deep queue.
 func deepSection(b *strings.Builder, rows []Row) {
-	b.WriteString("For each waiter:\n\n| waiters | peer | us to queue | us to drain | requests to queue | requests to drain | bytes to queue | bytes to drain |\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("For each waiter:\n\n| waiters | peer | us to queue | us to drain | us for both | requests to queue | requests to drain | bytes to queue | bytes to drain |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
 		d := r.Deep
-		fmt.Fprintf(b, "| %d | %s | %s | %s | %s | %s | %s | %s |\n", r.Clients, r.Peer, grouped(d.QueueUS), grouped(d.DrainUS),
+		fmt.Fprintf(b, "| %d | %s | %s | %s | %s | %s | %s | %s | %s |\n", r.Clients, r.Peer, grouped(d.QueueUS), grouped(d.DrainUS), grouped(d.QueueUS+d.DrainUS),
 			Number(d.QueueRequests), Number(d.DrainRequests), size(d.QueueBytesIn), size(d.DrainBytesIn))
 	}
 	b.WriteString("\n")

@@ -111,7 +111,7 @@ func (f *field) parts(names []string) []part {
 			continue
 		}
 		all := s.Clients
-		s.Clients = slices.DeleteFunc(slices.Clone(all), func(n int) bool { return s.Name == bench.Deep && n > tooDeep })
+		s.Clients = slices.DeleteFunc(slices.Clone(all), func(n int) bool { return s.Drains && n > tooDeep })
 		if len(s.Clients) > 0 {
 			usual.scenarios = append(usual.scenarios, s)
 		}

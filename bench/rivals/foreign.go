@@ -86,7 +86,7 @@ func (a answer) sample(s bench.Slice) bench.Sample {
 	for _, l := range a.LatenciesUS {
 		out.Latencies = append(out.Latencies, seconds(l/1e6))
 	}
-	if s.Scenario.Name == bench.Deep {
+	if s.Scenario.Drains {
 		out.QueueingElapsed, out.Queueing = seconds(a.QueueingS), received(a.QueueingRequests)
 	}
 	return out

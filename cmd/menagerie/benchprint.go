@@ -27,11 +27,11 @@ func printBench(w io.Writer, rows []bench.Row) error {
 		deep = deep || r.Deep != nil
 	}
 	if deep {
-		fmt.Fprint(t, "\ndeep: each waiter\tclients\tpeer\tus to queue\tus to drain\trequests to queue\tto drain\tbytes to queue\tto drain\t\n")
+		fmt.Fprint(t, "\neach waiter\tclients\tpeer\tus to queue\tto drain\tboth\trequests to queue\tto drain\tbytes to queue\tto drain\t\n")
 	}
 	for _, r := range rows {
 		if d := r.Deep; d != nil {
-			fmt.Fprintf(t, "\t%d\t%s\t%.0f\t%.0f\t%s\t%s\t%.0f\t%.0f\t\n", r.Clients, r.Peer, d.QueueUS, d.DrainUS,
+			fmt.Fprintf(t, "%s\t%d\t%s\t%.0f\t%.0f\t%.0f\t%s\t%s\t%.0f\t%.0f\t\n", r.Scenario, r.Clients, r.Peer, d.QueueUS, d.DrainUS, d.QueueUS+d.DrainUS,
 				bench.Number(d.QueueRequests), bench.Number(d.DrainRequests), d.QueueBytesIn, d.DrainBytesIn)
 		}
 	}
