@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -94,21 +95,28 @@ func scenariosExist(names []string) error {
 type part struct {
 	scenarios []bench.Scenario
 	peers     []bench.Peer
+	rounds    int // at most
 }
 
-// tooDeep is how many waiters only the cheapest locks are measured with: others would take minutes.
-const tooDeep = 1000
+// tooDeep is how many waiters only the cheapest locks are measured with, and seldom: others would take minutes.
+const (
+	tooDeep    = 1000
+	deepRounds = 2
+)
 
-// parts are the scenarios of those names, or all that a rival knows, too.
-func (f *field) parts(names []string) []part {
-	usual := part{peers: f.peers}
-	deepest := part{peers: f.only("menagerie", "gozk-lock")}
+// parts are the scenarios of those names, or all that a rival knows, too, with those numbers of clients that they can have, or the usual ones.
+func (f *field) parts(names []string, clients []int) []part {
+	usual := part{peers: f.peers, rounds: math.MaxInt}
+	deepest := part{peers: f.only("menagerie", "gozk-lock", "floor"), rounds: deepRounds}
 	for _, s := range bench.Scenarios {
 		if len(names) > 0 && !slices.Contains(names, s.Name) {
 			continue
 		}
 		if len(names) == 0 && !slices.ContainsFunc(f.peers[1:], func(p bench.Peer) bool { return p.Knows(s.Name) }) {
 			continue
+		}
+		if len(clients) > 0 {
+			s = s.With(clients)
 		}
 		all := s.Clients
 		s.Clients = slices.DeleteFunc(slices.Clone(all), func(n int) bool { return s.Drains && n > tooDeep })

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -22,6 +23,7 @@ import (
 // options are the flags.
 type options struct {
 	peers, scenarios string
+	clients          numbers
 	rounds           int
 	duration         time.Duration
 	servers          string
@@ -34,6 +36,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.peers, "peer", "", "measure these peers only: `names`, separated by commas")
 	flag.StringVar(&o.scenarios, "scenario", "", "measure these scenarios only: `names`, separated by commas")
+	flag.Var(&o.clients, "clients", "`numbers` of clients, separated by commas, for the scenarios that can have them")
 	flag.IntVar(&o.rounds, "rounds", 5, "how many rounds the medians are of")
 	flag.DurationVar(&o.duration, "duration", 2500*time.Millisecond, "how long each peer works in each scenario, over all rounds")
 	flag.StringVar(&o.servers, "servers", "", "`addresses` of a ZooKeeper ensemble that nobody else uses; by default one server is started, with its log synced")
@@ -99,10 +102,10 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 	r := &report{Began: time.Now(), Machine: bench.Machine(), Server: bench.ServerVersion(ctx, o.servers, bench.Secured{}) + kind, Go: goVersion(),
 		Rounds: o.rounds, Duration: o.duration, Peers: field.what, Absent: field.absent}
 	line := bench.NewLine(progress)
-	for _, part := range field.parts(list(o.scenarios)) {
+	for _, part := range field.parts(list(o.scenarios), o.clients) {
 		rows, err := bench.Run(ctx, s.Conn(), bench.Config{
 			Servers: o.servers, Timeout: timeout, Peers: part.peers, Scenarios: part.scenarios,
-			Duration: o.duration, Rounds: o.rounds, WarmUp: warmUp, Progress: line.Show,
+			Duration: o.duration, Rounds: min(o.rounds, part.rounds), WarmUp: warmUp, Progress: line.Show,
 		})
 		r.Rows = append(r.Rows, rows...)
 		if err != nil {
@@ -132,6 +135,22 @@ func (r *report) print(out io.Writer) error {
 	r.Took = time.Since(r.Began)
 	_, err := io.WriteString(out, r.markdown())
 	return err
+}
+
+// numbers are those of a flag.
+type numbers []int
+
+func (n *numbers) String() string { return strings.Trim(fmt.Sprint(*n), "[]") }
+
+func (n *numbers) Set(s string) error {
+	for _, word := range list(s) {
+		v, err := strconv.Atoi(word)
+		if err != nil {
+			return err
+		}
+		*n = append(*n, v)
+	}
+	return nil
 }
 
 // list is the words between commas.

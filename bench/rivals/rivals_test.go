@@ -36,7 +36,7 @@ func TestEveryRivalRunsEveryScenarioThatItKnows(t *testing.T) {
 		}
 	}()
 	var scenarios []bench.Scenario
-	for _, s := range f.parts(nil)[0].scenarios {
+	for _, s := range f.parts(nil, nil)[0].scenarios {
 		s.Clients = []int{min(s.Clients[0], 8)}
 		scenarios = append(scenarios, s)
 	}

@@ -1,5 +1,6 @@
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -7,74 +8,110 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.curator.framework.CuratorFramework;
 
-/** Waiters that queue one by one behind a holder. Then it releases, and each releases as soon as it is granted. */
+/** Waiters that queue behind a holder, one by one or all at once. Then it releases, and each releases as soon as it is granted. */
 final class Queue {
     private static final long PATIENCE = 60_000_000_000L; // ns
 
-    private Queue() {}
+    private final Slice slice;
+    private final Tally tally;
+    private final CuratorFramework counter;
+    private final AtomicReference<Throwable> failed = new AtomicReference<>();
+    private final AtomicInteger inside = new AtomicInteger();
+    private final AtomicLong last = new AtomicLong();
+    private final CountDownLatch gate = new CountDownLatch(1);
+    private final List<Thread> threads = new ArrayList<>();
+    private final long began = System.nanoTime();
+    private long counts; // questions of the counter, which the servers count, too
+
+    private Queue(Slice slice, Tally tally) throws Exception {
+        this.slice = slice;
+        this.tally = tally;
+        counter = slice.open(1).get(0);
+    }
 
     static void run(Slice slice, List<Client> clients, Tally tally) throws Exception {
-        AtomicReference<Throwable> failed = new AtomicReference<>();
-        AtomicInteger inside = new AtomicInteger();
-        AtomicLong last = new AtomicLong();
-        CuratorFramework counter = slice.open(1).get(0);
+        Queue queue = new Queue(slice, tally);
         Client holder = clients.get(0);
         holder.acquire();
         long before = Counters.received(slice.servers);
-        long counts = 0;
+        Quiet settled = slice.scenario.equals("crowd") ? queue.together(clients) : queue.oneByOne(clients);
+        long all = Counters.between(before, settled.received);
+        long counted = queue.counts;
+        tally.queued(settled.nanos, all == Counters.UNKNOWN ? all : all - counted);
         long start = System.nanoTime();
-        List<Thread> threads = new ArrayList<>();
-        for (Client waiter : clients.subList(1, clients.size())) {
-            threads.add(Work.begin(() -> {
-                try {
-                    waiter.acquire();
-                    long now = System.nanoTime();
-                    tally.add(now - last.getAndSet(now));
-                    Work.check(inside.incrementAndGet(), 1);
-                    inside.decrementAndGet();
-                    waiter.release();
-                } catch (Throwable e) {
-                    failed.compareAndSet(null, e);
-                }
-            }));
-            counts += await(counter, slice.path, threads.size() + 1, failed);
-        }
-        long queued = System.nanoTime() - start;
-        long settled = settle(slice);
-        long all = Counters.between(before, settled);
-        tally.queued(queued, all == Counters.UNKNOWN ? all : all - counts);
-        start = System.nanoTime();
-        last.set(start);
+        queue.last.set(start);
         holder.release();
-        Work.join(threads, failed);
-        long drained = Counters.between(settled, Counters.received(slice.servers));
-        tally.measured(System.nanoTime() - start, drained == Counters.UNKNOWN ? drained : drained + all - counts);
+        Work.join(queue.threads, queue.failed);
+        long drained = Counters.between(settled.received, Counters.received(slice.servers));
+        tally.measured(System.nanoTime() - start, drained == Counters.UNKNOWN ? drained : drained + all - counted);
     }
 
-    /** Returns when n nodes are there, and how often it has asked. */
-    private static long await(CuratorFramework counter, String path, int n, AtomicReference<Throwable> failed) throws Exception {
-        long end = System.nanoTime() + PATIENCE;
-        for (long asked = 1; ; asked++) {
-            if (counter.checkExists().forPath(path).getNumChildren() >= n) {
-                return asked;
-            }
-            if (failed.get() != null || System.nanoTime() > end) {
-                throw new TimeoutException("not all queue: " + failed.get());
+    private Quiet oneByOne(List<Client> clients) throws Exception {
+        gate.countDown();
+        long start = System.nanoTime();
+        for (Client waiter : clients.subList(1, clients.size())) {
+            begin(waiter);
+            while (missing() > 0) { // until it is there
             }
         }
+        long took = System.nanoTime() - start;
+        return new Quiet(took, settle(slice).received);
     }
 
-    /** Returns when the last waiter has nothing more to send, and what the servers have received until then. */
-    static long settle(Slice slice) throws InterruptedException {
+    /** What a waiter asks after it is in the queue is part of entering it. The queue is counted only when all are quiet. */
+    private Quiet together(List<Client> clients) throws Exception {
+        for (Client waiter : clients.subList(1, clients.size())) {
+            begin(waiter);
+        }
+        long start = System.nanoTime();
+        gate.countDown();
+        Quiet quiet;
+        do {
+            quiet = settle(slice);
+        } while (missing() > 0);
+        return new Quiet(quiet.nanos - start, quiet.received + 1); // the last count came after it
+    }
+
+    private void begin(Client waiter) {
+        threads.add(Work.begin(() -> {
+            try {
+                gate.await();
+                waiter.acquire();
+                long now = System.nanoTime();
+                tally.add(now - last.getAndSet(now));
+                Work.check(inside.incrementAndGet(), 1);
+                inside.decrementAndGet();
+                waiter.release();
+            } catch (Throwable e) {
+                failed.compareAndSet(null, e);
+            }
+        }));
+    }
+
+    /** Returns how many of those that have begun are not in the queue behind the holder. */
+    private int missing() throws Exception {
+        counts++;
+        if (failed.get() != null || System.nanoTime() - began > PATIENCE) {
+            throw new TimeoutException("not all queue: " + failed.get());
+        }
+        return threads.size() + 1 - counter.checkExists().forPath(slice.path).getNumChildren();
+    }
+
+    /** When the last waiter had nothing more to send, and what the servers had received until then. */
+    record Quiet(long nanos, long received) {}
+
+    /** Returns when nothing was received for 50 ms. */
+    static Quiet settle(Slice slice) throws InterruptedException {
         long before = Counters.received(slice.servers);
-        for (int looks = 0; looks < 20; looks++) {
-            TimeUnit.MILLISECONDS.sleep(50);
-            long now = Counters.received(slice.servers);
-            if (now == before) {
-                return now;
+        long changed = System.nanoTime();
+        for (long now = changed; now - changed < 50_000_000; now = System.nanoTime()) {
+            TimeUnit.MILLISECONDS.sleep(10);
+            long received = Counters.received(slice.servers);
+            if (received != before) {
+                before = received;
+                changed = System.nanoTime();
             }
-            before = now;
         }
-        return before;
+        return new Quiet(changed, before);
     }
 }

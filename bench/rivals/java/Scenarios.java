@@ -22,7 +22,7 @@ final class Scenarios {
             case "uncontended", "async", "contended", "relock" -> Work.run(slice, mutexes(slice, slice.clients, slice.clients), ALONE, tally);
             // An object for each thread: threads that share one use the server fourteen times as much.
             case "local" -> Work.run(slice, mutexes(slice, slice.clients, 1), ALONE, tally);
-            case "deep" -> {
+            case "deep", "crowd" -> {
                 int sessions = Math.min(slice.clients, DEEP_SESSIONS);
                 Queue.run(slice, mutexes(slice, slice.clients + 1, sessions), tally);
             }

@@ -16,7 +16,7 @@ def run(s, tally):
         work(s, [c.Lock(s.path) for _ in range(s.clients)], 1, tally)
     elif s.scenario == "semaphore":
         work(s, [c.Semaphore(s.path + "/semaphore", max_leases=s.permits) for c in s.open(s.clients)], s.permits, tally)
-    elif s.scenario == "deep":
+    elif s.scenario in ("deep", "crowd"):
         cs = s.open(min(s.clients, DEEP_SESSIONS))
         deep(s, [cs[i % len(cs)].Lock(s.path) for i in range(s.clients + 1)], tally)
     elif s.scenario == "double-barrier":
@@ -68,14 +68,15 @@ def work(s, locks, limit, tally):
 
 
 def deep(s, locks, tally):
-    """Waiters queue one by one behind a holder. Then it releases, and each releases as soon as it is granted."""
+    """Waiters queue behind a holder, one by one or all at once. Then it releases, and each releases as soon as it is granted."""
     (counter,) = s.open(1)
     section, threads = Section(1), Threads()
-    holder, last = locks[0], [0.0]
+    holder, last, gate = locks[0], [0.0], threading.Event()
     holder.acquire()
     before, start, counts = received(s.servers), time.monotonic(), 0
 
     def wait(lock):
+        gate.wait()
         lock.acquire()
         now = time.monotonic()
         tally.latencies.append(now - last[0])
@@ -83,15 +84,32 @@ def deep(s, locks, tally):
         section.visit()
         lock.release()
 
-    for n, lock in enumerate(locks[1:], 2):
-        threads.start(wait, lock)
-        while counter.exists(s.path).numChildren < n:
-            counts += 1
-            if threads.error is not None or time.monotonic() - start > 60:
-                raise RuntimeError("not all queue: %r" % threads.error)
+    def missing():
+        nonlocal counts
         counts += 1
-    tally.queueing = time.monotonic() - start
-    settled = settle(s)
+        if threads.error is not None or time.monotonic() - start > 60:
+            raise RuntimeError("not all queue: %r" % threads.error)
+        return len(threads.all) + 1 - counter.exists(s.path).numChildren
+
+    if s.scenario == "crowd":
+        for lock in locks[1:]:
+            threads.start(wait, lock)
+        start = time.monotonic()
+        gate.set()
+        while True:  # what a waiter asks after it is in the queue is part of entering it
+            settled, entered = settle(s)
+            if missing() <= 0:
+                break
+        settled += 1  # the last count came after it
+    else:
+        gate.set()
+        for lock in locks[1:]:
+            threads.start(wait, lock)
+            while missing() > 0:
+                pass
+        entered = time.monotonic()
+        settled, _ = settle(s)
+    tally.queueing = entered - start
     last[0] = start = time.monotonic()
     holder.release()
     threads.join()
@@ -103,15 +121,14 @@ def deep(s, locks, tally):
 
 
 def settle(s):
-    """Returns when the last waiter has nothing more to send, and what the servers have received until then."""
-    before = received(s.servers)
-    for _ in range(20):
-        time.sleep(0.05)
+    """Returns when nothing was received for 50 ms: what the servers have received until then, and since when."""
+    before, changed = received(s.servers), time.monotonic()
+    while time.monotonic() - changed < 0.05:
+        time.sleep(0.01)
         now = received(s.servers)
-        if now == before:
-            break
-        before = now
-    return before
+        if now != before:
+            before, changed = now, time.monotonic()
+    return before, changed
 
 
 class Meeting:
