@@ -101,7 +101,12 @@ func (p *inProcess) Run(ctx context.Context, s Slice) (Sample, error) {
 	before := at.Meter.traffic()
 	var result Sample
 	if err == nil {
+		began, _ := processCPU()
 		result, err = at.work(ctx, cancel, crew)
+		result.CPU = Uncounted
+		if ended, ok := processCPU(); ok {
+			result.CPU = ended - began
+		}
 	}
 	crew.Close()
 	// What a peer sends after an operation has returned is part of its cost too, so the
@@ -119,6 +124,8 @@ func (at Site) prepare(ctx context.Context, crew *Crew) error {
 		return err
 	case at.Scenario.Drains:
 		return crew.Lockers[0].Acquire(ctx)
+	case at.Scenario.Name == Many:
+		return rehearse(ctx, crew.Lockers)
 	}
 	return nil
 }

@@ -12,19 +12,26 @@ import (
 // floor is the least that a queue of sessions can cost. A client makes an ephemeral sequential node, waits until the one
 // ahead has gone, and deletes its node. What a lock must find out is told in memory: whether there is a node
 // ahead, and its name. Nothing is proved, fenced or cleaned up.
-var floor = NewPeer("floor", map[string]Opener{Uncontended: floorQueue, Async: floorQueue, Contended: floorQueue, Deep: floorQueue, Crowd: floorQueue, Fleet: floorQueue})
+var floor = NewPeer("floor", map[string]Opener{Uncontended: floorQueue, Async: floorQueue, Contended: floorQueue, Deep: floorQueue, Crowd: floorQueue, Fleet: floorQueue, Many: plainMany(newLine)})
 
 var floorQueue = Exclusive(func(ctx context.Context, at Site) (*Crew, error) {
 	l := &line{nodes: make(map[int]chan string)}
-	return Plain(func(c *zk.Conn, path string, acl []zk.ACL) Locker {
-		return &lineClient{line: l, conn: c, prefix: path + "/floor-", acl: acl}
-	})(ctx, at)
+	return Plain(l.client)(ctx, at)
 })
+
+// newLine is a client that is alone in its line.
+func newLine(c *zk.Conn, path string, acl []zk.ACL) Locker {
+	return (&line{nodes: make(map[int]chan string)}).client(c, path, acl)
+}
 
 // line tells the path of each node of a slice, by its number. The channel holds it while the node is there and nobody has asked, and is closed afterwards.
 type line struct {
 	mu    sync.Mutex
 	nodes map[int]chan string
+}
+
+func (l *line) client(c *zk.Conn, path string, acl []zk.ACL) Locker {
+	return &lineClient{line: l, conn: c, prefix: path + "/floor-", acl: acl}
 }
 
 func (l *line) node(number int) chan string {

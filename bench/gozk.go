@@ -9,6 +9,7 @@ import (
 // goZKLock is go-zookeeper's own lock on plain connections.
 var goZKLock = NewPeer("gozk-lock", map[string]Opener{
 	Uncontended: plainLocks, Async: plainLocks, Contended: plainLocks, Relock: plainLocks, Local: plainLocks, Deep: plainLocks, Crowd: plainLocks, Fleet: plainLocks,
+	Many: plainMany(newLock),
 })
 
 var plainLocks = Exclusive(Plain(newLock))

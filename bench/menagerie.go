@@ -28,6 +28,7 @@ var menagerie = NewPeer("menagerie", map[string]Opener{
 	Deep:          Exclusive(deepCrew),
 	Crowd:         Exclusive(deepCrew),
 	Fleet:         Exclusive(deepCrew),
+	Many:          manyLocks,
 	RWMutex:       Exclusive(each(writer)),
 	Readers:       readersAndWriter,
 	SharedReaders: shared(reader),

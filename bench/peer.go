@@ -64,6 +64,8 @@ type Sample struct {
 	Elapsed   time.Duration
 	Latencies []time.Duration // of all operations, or of enough of them
 	Traffic                   // of all operations
+	// CPU is the processor time of the process in which the clients are, Uncounted if the peer cannot tell.
+	CPU time.Duration
 	// Queueing is the part of a slice that drains a queue before the holder releases.
 	Queueing        Traffic
 	QueueingElapsed time.Duration
@@ -108,6 +110,7 @@ func (s *Sample) add(o Sample) {
 	s.Traffic = s.Traffic.plus(o.Traffic)
 	s.Queueing = s.Queueing.plus(o.Queueing)
 	s.QueueingElapsed += o.QueueingElapsed
+	s.CPU = time.Duration(sum(int64(s.CPU), int64(o.CPU)))
 }
 
 // opsPerS is the rate of the sample.

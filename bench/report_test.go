@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write the files in testdata anew")
 
 // sampleOf is a sample of so many operations in a second. Each takes so long, and two requests.
 func sampleOf(ops int, latency time.Duration) Sample {
-	s := Sample{Ops: ops, Elapsed: time.Second, Traffic: Traffic{Requests: int64(2 * ops), BytesIn: int64(100 * ops), BytesOut: int64(50 * ops)}}
+	s := Sample{Ops: ops, Elapsed: time.Second, Traffic: Traffic{Requests: int64(2 * ops), BytesIn: int64(100 * ops), BytesOut: int64(50 * ops)}, CPU: time.Duration(ops) * 30 * time.Microsecond}
 	for range ops {
 		s.Latencies = append(s.Latencies, latency)
 	}
@@ -38,7 +38,7 @@ func reported(t *testing.T) Report {
 			make([]Sample, 3),
 		}}
 	uncounted := sampleOf(400, time.Millisecond)
-	uncounted.Traffic = Traffic{Uncounted, Uncounted, Uncounted}
+	uncounted.Traffic, uncounted.CPU = Traffic{Uncounted, Uncounted, Uncounted}, Uncounted
 	deep := sampleOf(500, 2*time.Millisecond)
 	deep.Queueing, deep.QueueingElapsed = Traffic{Requests: 600, BytesIn: 20_000, BytesOut: 1}, 250*time.Millisecond
 	deeper := contest{scenario: of(t, Deep, 500), clients: 500, peers: []Peer{menagerie, NewPeer("a<b", nil)}, failed: make([]error, 2),
@@ -86,7 +86,7 @@ func TestWhatAPeerCannotTellIsNotZero(t *testing.T) {
 	last := reported(t).Rows[5]
 	require.Nil(t, last.RequestsPerOp)
 	require.Nil(t, last.Deep.DrainRequests)
-	require.Equal(t, []float64{Uncounted, Uncounted, Uncounted}, []float64{last.BytesInPerOp, last.BytesOutPerOp, last.Deep.DrainBytesIn})
+	require.Equal(t, []float64{Uncounted, Uncounted, Uncounted, Uncounted}, []float64{last.ClientCPU, last.BytesInPerOp, last.BytesOutPerOp, last.Deep.DrainBytesIn})
 	require.Equal(t, 1, last.Rounds)
 }
 
@@ -115,7 +115,7 @@ func TestTheTablesSayWhereTheReferenceLoses(t *testing.T) {
 * contended, 2 clients: broken did not finish: it hangs
 
 `, lost)
-	require.Contains(t, page, "| 2 | slower | 0.00 | 0.00 to 0.00 | 0.00 | 0.00 | - | 0.00 | 2.00 x (1.50 to 3.00) |")
+	require.Contains(t, page, "| 2 | slower | 0.00 | 0.00 to 0.00 | 0.00 | 0.00 | - | 0.00 | 0.00 | 2.00 x (1.50 to 3.00) |")
 	require.NotContains(t, page, "svg")
 	require.Contains(t, Tables("###", rows[:2], false), "In no scenario of this run another lock was faster.")
 	require.Empty(t, Tables("###", nil, false))

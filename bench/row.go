@@ -30,6 +30,7 @@ type Row struct {
 	RatioMax      float64 `json:"ratio_max"`
 	BytesInPerOp  float64 `json:"bytes_in_per_op"` // received by the clients; Uncounted if the peer cannot tell
 	BytesOutPerOp float64 `json:"bytes_out_per_op"`
+	ClientCPU     float64 `json:"client_cpu_us_per_op"` // processor time of the clients' process; Uncounted if the peer cannot tell
 	// Deep is there for scenarios that drain a queue.
 	Deep *DeepRow `json:"deep,omitempty"`
 	// Error is why the peer did not finish.
@@ -108,6 +109,10 @@ func (r *Row) fill(s Scenario, rounds, reference []Sample) {
 	}
 	r.RequestsPerOp = counted(total.Requests)
 	r.BytesInPerOp, r.BytesOutPerOp = each(total.BytesIn), each(total.BytesOut)
+	r.ClientCPU = Uncounted
+	if total.CPU >= 0 {
+		r.ClientCPU = micros(total.CPU, total.Ops)
+	}
 	if !s.Drains {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
 )
 
 // Peers are those of this module, in the order in which they are shown: itself, go-zookeeper's lock, and the floor.
@@ -241,8 +242,14 @@ func (r *runner) remove(path string) {
 	if err != nil {
 		return
 	}
+	var group errgroup.Group
+	group.SetLimit(atOnce)
 	for _, child := range children {
-		r.remove(strings.TrimSuffix(path, "/") + "/" + child)
+		group.Go(func() error {
+			r.remove(strings.TrimSuffix(path, "/") + "/" + child)
+			return nil
+		})
 	}
+	_ = group.Wait()
 	_ = r.conn.Delete(path, -1)
 }

@@ -26,6 +26,7 @@ const (
 	Deep          = "deep"
 	Crowd         = "crowd"
 	Fleet         = "fleet"
+	Many          = "many"
 	RWMutex       = "rwmutex"
 	Readers       = "readers"
 	Semaphore     = "semaphore"
@@ -69,6 +70,8 @@ var Scenarios = []Scenario{
 		Latency: "one grant to the next", Clients: []int{500, 5000}, Min: 2, Max: maxGoroutines, Drains: true, Together: true},
 	{Name: Fleet, Title: "Waiters queue at the same instant behind a holder, each in a session of its own, then drain", Op: pair + ", with the time in which all enter",
 		Latency: "one grant to the next", Clients: []int{500}, Min: 2, Max: maxGoroutines, Drains: true, Together: true},
+	{Name: Many, Title: "Goroutines of one session that each lock a path of their own", Op: pair, Latency: acquire,
+		Clients: []int{1, 16, 256, 4096}, Min: 1, Max: maxGoroutines},
 	{Name: RWMutex, Title: "One session write-locks, and nobody disturbs it", Op: pair, Latency: acquire,
 		Clients: []int{1}, Min: 1, Max: 1},
 	{Name: Readers, Title: "One session writes, all others read", Op: pair, Latency: acquire,

@@ -20,6 +20,7 @@ var costs = map[string]map[string][2]float64{
 	Deep:          {"menagerie": {4, 7}, "gozk-lock": {5, 6}, "floor": {3, 3}},
 	Crowd:         {"menagerie": {4, 11}, "gozk-lock": {5, 8}, "floor": {3, 4}},
 	Fleet:         {"menagerie": {4, 11}, "gozk-lock": {5, 8}, "floor": {3, 4}},
+	Many:          {"menagerie": {2, 2}, "gozk-lock": {3, 3}, "floor": {2, 2}},
 	RWMutex:       {"menagerie": {2, 3}},
 	Readers:       {"menagerie": {2, 7}},
 	Semaphore:     {"menagerie": {2, 10}},

@@ -63,14 +63,14 @@ func losses(b *strings.Builder, level string, rows []Row) {
 }
 
 func section(b *strings.Builder, rows []Row) {
-	fmt.Fprintf(b, "| clients | peer | ops/s | min to max | p50 us | p99 us | requests/op | bytes/op | %s is |\n|---|---|---|---|---|---|---|---|---|\n", rows[0].Reference)
+	fmt.Fprintf(b, "| clients | peer | ops/s | min to max | p50 us | p99 us | requests/op | bytes/op | CPU us/op | %s is |\n|---|---|---|---|---|---|---|---|---|---|\n", rows[0].Reference)
 	for _, r := range rows {
 		ratio := "-"
 		if r.Ratio > 0 && r.Peer != r.Reference {
 			ratio = fmt.Sprintf("%s x (%s to %s)", grouped(r.Ratio), grouped(r.RatioMin), grouped(r.RatioMax))
 		}
-		fmt.Fprintf(b, "| %d | %s | %s | %s to %s | %s | %s | %s | %s | %s |\n", r.Clients, r.Peer, grouped(r.OpsPerS),
-			grouped(r.OpsPerSMin), grouped(r.OpsPerSMax), grouped(r.P50), grouped(r.P99), Number(r.RequestsPerOp), size(r.BytesInPerOp), ratio)
+		fmt.Fprintf(b, "| %d | %s | %s | %s to %s | %s | %s | %s | %s | %s | %s |\n", r.Clients, r.Peer, grouped(r.OpsPerS),
+			grouped(r.OpsPerSMin), grouped(r.OpsPerSMax), grouped(r.P50), grouped(r.P99), Number(r.RequestsPerOp), size(r.BytesInPerOp), size(r.ClientCPU), ratio)
 	}
 	b.WriteString("\n")
 }
