@@ -72,7 +72,7 @@ func (q *deepQueue) enterOneByOne(ctx context.Context, before Traffic) (time.Tim
 		}
 	}
 	entered := time.Now()
-	q.at.settle(ctx, before, 0, settling)
+	q.at.settle(ctx, before, 0)
 	return entered, nil
 }
 
@@ -85,7 +85,7 @@ func (q *deepQueue) enterTogether(ctx context.Context, before Traffic) (entered 
 	}
 	close(at)
 	for missing := len(q.waiters); missing > 0 && err == nil; {
-		entered = q.at.settle(ctx, before, int64(len(q.waiters)), deepGrace)
+		entered = q.at.settle(ctx, before, int64(len(q.waiters)))
 		missing, err = q.missing(ctx, len(q.waiters))
 	}
 	return entered, err
@@ -162,31 +162,32 @@ func (q *deepQueue) drain(ctx context.Context, last time.Time, s *Sample) error 
 	return nil
 }
 
-// quiet is how long nothing has been sent when the clients count as settled: what a client still has to ask it asks as soon
-// as it has its last reply.
+// quiet is how long nothing has been sent or received when the clients count as settled: what a client still has to ask it asks as soon
+// as it has its last reply. If replies are missing, they count as lost with their connections after some more time.
 const (
 	quiet    = 50 * time.Millisecond
-	settling = 2 * time.Second // at most: a reply may be lost with its connection
+	settling = 2 * time.Second
 )
 
 // settle returns when the clients have sent least requests since the meter stood at from, have all replies, and have sent
 // nothing for some time. The result is the instant of the last change.
-func (at Site) settle(ctx context.Context, from Traffic, least int64, most time.Duration) time.Time {
+func (at Site) settle(ctx context.Context, from Traffic, least int64) time.Time {
 	ticks := time.NewTicker(quiet / 10)
 	defer ticks.Stop()
-	began := time.Now()
-	changed, last := began, at.Meter.exchanged()
-	for time.Since(began) < most {
+	changed, last := time.Now(), at.Meter.exchanged()
+	for {
 		select {
 		case <-ctx.Done():
 			return changed
 		case <-ticks.C:
 		}
-		if now := at.Meter.exchanged(); now != last {
+		now := at.Meter.exchanged()
+		still := time.Since(changed)
+		switch {
+		case now != last:
 			changed, last = time.Now(), now
-		} else if time.Since(changed) >= quiet && at.Meter.traffic().Requests-from.Requests >= least && at.Meter.answered() {
-			break
+		case still >= settling, still >= quiet && at.Meter.traffic().Requests-from.Requests >= least && at.Meter.answered():
+			return changed
 		}
 	}
-	return changed
 }
