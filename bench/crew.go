@@ -24,6 +24,10 @@ type Crew struct {
 	Lockers []Locker
 	// Step is there in place of Lockers where all clients together do one operation.
 	Step func(ctx context.Context) error
+	// Work is there in place of Lockers where the clients do different things. It goes on until over.
+	Work func(ctx context.Context, over func() bool) (Sample, error)
+	// Check finds out after the work whether so many operations have done what they should. It may be nil.
+	Check func(ctx context.Context, ops int) error
 	// Before is what goes before each Step and is not timed. What it sends is counted. It may be nil.
 	Before func(ctx context.Context) error
 	// Queued is how many hold or wait. Only a scenario that drains asks, and what it costs must not be counted.
@@ -108,6 +112,9 @@ func (p *inProcess) Run(ctx context.Context, s Slice) (Sample, error) {
 			result.CPU = ended - began
 		}
 	}
+	if err == nil && crew.Check != nil {
+		err = crew.Check(ctx, result.Ops)
+	}
 	crew.Close()
 	// What a peer sends after an operation has returned is part of its cost too, so the
 	// count ends only here. The end of a session itself is no request.
@@ -140,8 +147,11 @@ func (at Site) work(ctx context.Context, cancel context.CancelCauseFunc, crew *C
 	if at.Scenario.Local {
 		w.every = clockEvery
 	}
-	if crew.Step != nil {
+	switch {
+	case crew.Step != nil:
 		return w.steps(ctx, crew)
+	case crew.Work != nil:
+		return crew.Work(ctx, w.over.Load)
 	}
 	return w.all(ctx, crew.Lockers)
 }

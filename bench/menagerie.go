@@ -29,6 +29,8 @@ var menagerie = NewPeer("menagerie", map[string]Opener{
 	Crowd:         Exclusive(deepCrew),
 	Fleet:         Exclusive(deepCrew),
 	Many:          manyLocks,
+	Queue:         queue,
+	Counter:       counter,
 	RWMutex:       Exclusive(each(writer)),
 	Readers:       readersAndWriter,
 	SharedReaders: shared(reader),

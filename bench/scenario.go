@@ -27,6 +27,8 @@ const (
 	Crowd         = "crowd"
 	Fleet         = "fleet"
 	Many          = "many"
+	Queue         = "queue"
+	Counter       = "counter"
 	RWMutex       = "rwmutex"
 	Readers       = "readers"
 	Semaphore     = "semaphore"
@@ -72,6 +74,10 @@ var Scenarios = []Scenario{
 		Latency: "one grant to the next", Clients: []int{500}, Min: 2, Max: maxGoroutines, Drains: true, Together: true},
 	{Name: Many, Title: "Goroutines of one session that each lock a path of their own", Op: pair, Latency: acquire,
 		Clients: []int{1, 16, 256, 4096}, Min: 1, Max: maxGoroutines},
+	{Name: Queue, Title: "Half of the sessions put into one queue, the others receive and acknowledge", Op: "an element, put and acknowledged",
+		Latency: "the call that puts an element to the return of its acknowledgement", Clients: []int{2, 8}, Min: 2, Max: maxSessions},
+	{Name: Counter, Title: "Sessions that add to one number", Op: "an addition of one", Latency: "its call to its return",
+		Clients: []int{1, 8}, Min: 1, Max: maxSessions},
 	{Name: RWMutex, Title: "One session write-locks, and nobody disturbs it", Op: pair, Latency: acquire,
 		Clients: []int{1}, Min: 1, Max: 1},
 	{Name: Readers, Title: "One session writes, all others read", Op: pair, Latency: acquire,

@@ -75,6 +75,7 @@ type answer struct {
 	Error            string
 	Ops              int
 	ElapsedS         float64   `json:"elapsed_s"`
+	CPUS             float64   `json:"cpu_s"` // processor time of the program
 	Requests         int64     // as the servers have counted them, -1 if they do not tell
 	QueueingS        float64   `json:"queueing_s"`
 	QueueingRequests int64     `json:"queueing_requests"`
@@ -82,7 +83,7 @@ type answer struct {
 }
 
 func (a answer) sample(s bench.Slice) bench.Sample {
-	out := bench.Sample{Ops: a.Ops, Elapsed: seconds(a.ElapsedS), Traffic: received(a.Requests)}
+	out := bench.Sample{Ops: a.Ops, Elapsed: seconds(a.ElapsedS), Traffic: received(a.Requests), CPU: seconds(a.CPUS)}
 	for _, l := range a.LatenciesUS {
 		out.Latencies = append(out.Latencies, seconds(l/1e6))
 	}

@@ -43,7 +43,7 @@ func curatorRival(ctx context.Context) (*rival, error) {
 	}
 	p := &foreign{name: "curator", cleanup: func() { _ = os.RemoveAll(dir) },
 		argv: []string{"java", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-cp", dir + ":" + jars + "/*", "Rival"},
-		scenarios: []string{bench.Uncontended, bench.Async, bench.Contended, bench.Deep, bench.Crowd, bench.RWMutex, bench.Readers, bench.Semaphore,
+		scenarios: []string{bench.Uncontended, bench.Async, bench.Contended, bench.Deep, bench.Crowd, bench.Many, bench.RWMutex, bench.Readers, bench.Semaphore,
 			bench.Election, bench.Local, bench.Relock, bench.SharedReaders, bench.DoubleBarrier, bench.Gate}}
 	java, _ := versionOf("java", "--version")
 	return &rival{Peer: p, what: "the recipes of Apache Curator" + curatorVersion() + ", " + java}, nil

@@ -95,11 +95,11 @@ func TestAProgramThatEndsOrTalksNonsenseIsAnErrorAndTheNextSliceHasANewOne(t *te
 	cancel()
 	_, err = p.Run(ctx, bench.Slice{})
 	require.ErrorIs(t, err, context.Canceled)
-	p.argv = []string{"sh", "-c", `while read line; do echo '{"ops":2,"elapsed_s":0.5,"requests":6,"latencies_us":[1.5]}'; done`}
+	p.argv = []string{"sh", "-c", `while read line; do echo '{"ops":2,"elapsed_s":0.5,"cpu_s":0.25,"requests":6,"latencies_us":[1.5]}'; done`}
 	for range 2 {
 		got, err := p.Run(t.Context(), bench.Slice{})
 		require.NoError(t, err)
-		require.Equal(t, bench.Sample{Ops: 2, Elapsed: 500 * time.Millisecond, Latencies: []time.Duration{1500}, Traffic: received(6)}, got)
+		require.Equal(t, bench.Sample{Ops: 2, Elapsed: 500 * time.Millisecond, Latencies: []time.Duration{1500}, Traffic: received(6), CPU: 250 * time.Millisecond}, got)
 	}
 	require.NoError(t, p.Close())
 }

@@ -34,6 +34,7 @@ final class Meeting {
 
     static void run(Slice slice, Tally tally) throws Exception {
         List<CuratorFramework> sessions = slice.open(slice.clients);
+        tally.begin();
         long before = Counters.received(slice.servers);
         Meeting meeting = new Meeting(slice, tally);
         List<Thread> threads = new ArrayList<>();

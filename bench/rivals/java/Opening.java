@@ -21,6 +21,7 @@ final class Opening {
             gates.add(new DistributedBarrier(session, slice.path + "/gate"));
         }
         DistributedBarrier keeper = gates.remove(0);
+        tally.begin();
         long before = Counters.received(slice.servers);
         long timed = 0;
         for (long end = System.nanoTime() + slice.nanos; timed == 0 || System.nanoTime() < end; ) {

@@ -33,6 +33,7 @@ final class Queue {
         Queue queue = new Queue(slice, tally);
         Client holder = clients.get(0);
         holder.acquire();
+        tally.begin();
         long before = Counters.received(slice.servers);
         Quiet settled = slice.scenario.equals("crowd") ? queue.together(clients) : queue.oneByOne(clients);
         long all = Counters.between(before, settled.received);

@@ -1,5 +1,6 @@
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicReference;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.recipes.leader.LeaderLatch;
 import org.apache.curator.framework.recipes.locks.InterProcessLock;
@@ -26,6 +27,7 @@ final class Scenarios {
                 int sessions = Math.min(slice.clients, DEEP_SESSIONS);
                 Queue.run(slice, mutexes(slice, slice.clients + 1, sessions), tally);
             }
+            case "many" -> Work.run(slice, rotas(slice), Integer.MAX_VALUE, tally);
             case "rwmutex", "readers" -> Work.run(slice, readersAndWriter(slice), ALONE, tally);
             case "shared-readers" -> Work.run(slice, readers(slice), ALONE, tally);
             case "semaphore" -> Work.run(slice, semaphores(slice), slice.permits, tally);
@@ -43,6 +45,64 @@ final class Scenarios {
             clients.add(new Locker(new InterProcessMutex(open.get(i % sessions), slice.path), ALONE));
         }
         return clients;
+    }
+
+    /** As many threads as a server of applications has share the locks out, each with a path of its own. */
+    private static final int THREADS = 256;
+
+    /** Each lock has been held once before. */
+    private static List<Client> rotas(Slice slice) throws Exception {
+        CuratorFramework session = slice.open(1).get(0);
+        List<Client> rotas = new ArrayList<>();
+        for (int i = 0; i < Math.min(slice.clients, THREADS); i++) {
+            List<Client> locks = new ArrayList<>();
+            for (int k = i; k < slice.clients; k += THREADS) {
+                locks.add(new Locker(new InterProcessMutex(session, slice.path + "/" + k), 1));
+            }
+            rotas.add(new Rota(locks));
+        }
+        AtomicReference<Throwable> failed = new AtomicReference<>();
+        List<Thread> threads = new ArrayList<>();
+        for (Client rota : rotas) {
+            threads.add(Work.begin(() -> {
+                try {
+                    for (int k = 0; k < slice.clients; k += THREADS) {
+                        rota.acquire();
+                        rota.release();
+                    }
+                } catch (Throwable e) {
+                    failed.compareAndSet(null, e);
+                }
+            }));
+        }
+        Work.join(threads, failed);
+        return rotas;
+    }
+
+    /** Locks that one thread holds in turn. */
+    private static final class Rota implements Client {
+        private final List<Client> locks;
+        private int next = -1;
+
+        Rota(List<Client> locks) {
+            this.locks = locks;
+        }
+
+        @Override
+        public int weight() {
+            return 1;
+        }
+
+        @Override
+        public void acquire() throws Exception {
+            next = (next + 1) % locks.size();
+            locks.get(next).acquire();
+        }
+
+        @Override
+        public void release() throws Exception {
+            locks.get(next).release();
+        }
     }
 
     /** The first writes, all others read. */

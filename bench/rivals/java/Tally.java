@@ -1,3 +1,5 @@
+import com.sun.management.OperatingSystemMXBean;
+import java.lang.management.ManagementFactory;
 import java.util.Arrays;
 import java.util.Locale;
 
@@ -11,6 +13,7 @@ final class Tally {
     private long queueingRequests = Counters.UNKNOWN;
     private long requests = Counters.UNKNOWN;
     private double elapsed; // seconds
+    private long processor; // ns of this process
 
     /** Adds an operation. */
     synchronized void add(long nanos) {
@@ -30,7 +33,17 @@ final class Tally {
         return taken;
     }
 
+    /** Begins to count the processor time of this process. */
+    void begin() {
+        processor = -processorTime();
+    }
+
+    private static long processorTime() {
+        return ManagementFactory.getPlatformMXBean(OperatingSystemMXBean.class).getProcessCpuTime();
+    }
+
     void measured(long nanos, long exchanged) {
+        processor += processorTime();
         elapsed = nanos / 1e9;
         requests = exchanged;
     }
@@ -50,8 +63,8 @@ final class Tally {
             all.append(i == 0 ? "" : ",").append(String.format(Locale.ROOT, "%.1f", each / 1e3));
         }
         return String.format(Locale.ROOT,
-                "{\"ops\":%d,\"elapsed_s\":%.6f,\"requests\":%d,\"queueing_s\":%.6f,\"queueing_requests\":%d,\"latencies_us\":[%s]}",
-                taken, elapsed, requests, queueing, queueingRequests, all);
+                "{\"ops\":%d,\"elapsed_s\":%.6f,\"requests\":%d,\"cpu_s\":%.6f,\"queueing_s\":%.6f,\"queueing_requests\":%d,\"latencies_us\":[%s]}",
+                taken, elapsed, requests, processor / 1e9, queueing, queueingRequests, all);
     }
 
     static String failure(Throwable e) {

@@ -22,6 +22,7 @@ final class Work {
 
     static void run(Slice slice, List<Client> clients, int limit, Tally tally) throws Exception {
         Work work = new Work(limit, tally);
+        tally.begin();
         long before = Counters.received(slice.servers);
         long start = System.nanoTime();
         List<Thread> threads = new ArrayList<>();

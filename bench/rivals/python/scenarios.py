@@ -45,6 +45,7 @@ class Section:
 def work(s, locks, limit, tally):
     """The locks are acquired and released until the time is over. Each thread finishes the operation that it is at."""
     section, threads = Section(limit), Threads()
+    tally.begin()
     before, start = received(s.servers), time.monotonic()
 
     def loop(lock):
@@ -63,8 +64,7 @@ def work(s, locks, limit, tally):
         threads.start(loop, lock)
     time.sleep(s.seconds)
     threads.join()
-    tally.elapsed = time.monotonic() - start
-    tally.requests = between(before, received(s.servers))
+    tally.measured(time.monotonic() - start, between(before, received(s.servers)))
 
 
 def deep(s, locks, tally):
@@ -73,6 +73,7 @@ def deep(s, locks, tally):
     section, threads = Section(1), Threads()
     holder, last, gate = locks[0], [0.0], threading.Event()
     holder.acquire()
+    tally.begin()
     before, start, counts = received(s.servers), time.monotonic(), 0
 
     def wait(lock):
@@ -113,11 +114,11 @@ def deep(s, locks, tally):
     last[0] = start = time.monotonic()
     holder.release()
     threads.join()
-    tally.elapsed = time.monotonic() - start
-    after = received(s.servers)
+    took, after = time.monotonic() - start, received(s.servers)
     if between(before, after) >= 0:
         tally.queueing_requests = between(before, settled) - counts
-        tally.requests = between(before, after) - counts
+        after -= counts
+    tally.measured(took, between(before, after))
 
 
 def settle(s):
@@ -144,13 +145,13 @@ class Meeting:
 
     def run(self):
         cs = self.s.open(self.s.clients)
+        self.tally.begin()
         before, self.start = received(self.s.servers), time.monotonic()
         for c in cs:
             self.threads.start(self.party, c)
         time.sleep(self.s.seconds)
         self.threads.join()
-        self.tally.elapsed = time.monotonic() - self.start
-        self.tally.requests = between(before, received(self.s.servers))
+        self.tally.measured(time.monotonic() - self.start, between(before, received(self.s.servers)))
 
     def next(self):
         """Runs when all are at the gate: a round has ended, but the first time."""
@@ -188,6 +189,7 @@ def opening(s, tally):
             raise RuntimeError("nobody opens the gate")
         heard.append(gate)
 
+    tally.begin()
     before, end = received(s.servers), time.monotonic() + s.seconds
     while not tally.latencies or time.monotonic() < end:
         keeper.create()
@@ -203,5 +205,4 @@ def opening(s, tally):
         keeper.remove()
         threads.join()
         tally.latencies.append(time.monotonic() - began)
-    tally.elapsed = sum(tally.latencies)
-    tally.requests = between(before, received(s.servers))
+    tally.measured(sum(tally.latencies), between(before, received(s.servers)))

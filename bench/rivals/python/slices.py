@@ -50,8 +50,16 @@ class Tally:
 
     def __init__(self):
         self.latencies = []
-        self.elapsed = self.queueing = 0.0
+        self.elapsed = self.queueing = self.processor = 0.0
         self.requests = self.queueing_requests = UNKNOWN
+
+    def begin(self):
+        """Begins to count the processor time of this process."""
+        self.processor = -time.process_time()
+
+    def measured(self, elapsed, requests):
+        self.processor += time.process_time()
+        self.elapsed, self.requests = elapsed, requests
 
     def result(self):
         ordered = sorted(self.latencies)  # what is sent has the percentiles of the whole
@@ -61,6 +69,7 @@ class Tally:
             "ops": len(ordered),
             "elapsed_s": self.elapsed,
             "requests": self.requests,
+            "cpu_s": self.processor,
             "queueing_s": self.queueing,
             "queueing_requests": self.queueing_requests,
             "latencies_us": [round(s * 1e6, 1) for s in sent],
