@@ -43,7 +43,7 @@ func curatorRival(ctx context.Context) (*rival, error) {
 	}
 	p := &foreign{name: "curator", cleanup: func() { _ = os.RemoveAll(dir) },
 		argv: []string{"java", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-cp", dir + ":" + jars + "/*", "Rival"},
-		scenarios: []string{bench.Uncontended, bench.Async, bench.Contended, bench.Deep, bench.Crowd, bench.Many, bench.RWMutex, bench.Readers, bench.Semaphore,
+		scenarios: []string{bench.Uncontended, bench.Async, bench.Contended, bench.Deep, bench.Crowd, bench.Many, bench.Queue, bench.Counter, bench.RWMutex, bench.Readers, bench.Semaphore,
 			bench.Election, bench.Local, bench.Relock, bench.SharedReaders, bench.DoubleBarrier, bench.Gate}}
 	java, _ := versionOf("java", "--version")
 	return &rival{Peer: p, what: "the recipes of Apache Curator" + curatorVersion() + ", " + java}, nil
@@ -77,7 +77,7 @@ func kazooRival(context.Context) (*rival, error) {
 		return nil, err
 	}
 	p := &foreign{name: "kazoo", cleanup: func() { _ = os.RemoveAll(dir) }, argv: []string{python, dir + "/python/rival.py"},
-		scenarios: []string{bench.Uncontended, bench.Async, bench.Contended, bench.Deep, bench.Crowd, bench.Semaphore, bench.Local, bench.Relock, bench.DoubleBarrier, bench.Gate}}
+		scenarios: []string{bench.Uncontended, bench.Async, bench.Contended, bench.Deep, bench.Crowd, bench.Queue, bench.Counter, bench.Semaphore, bench.Local, bench.Relock, bench.DoubleBarrier, bench.Gate}}
 	name, _ := versionOf(python, "--version")
 	return &rival{Peer: p, what: "the recipes of kazoo " + version + ", " + name}, nil
 }

@@ -1,3 +1,4 @@
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicReference;
@@ -8,6 +9,8 @@ import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
+import org.apache.curator.framework.recipes.shared.SharedCount;
+import org.apache.curator.framework.recipes.shared.VersionedValue;
 
 /** The scenarios by their names, and the recipe that each uses. */
 final class Scenarios {
@@ -28,6 +31,8 @@ final class Scenarios {
                 Queue.run(slice, mutexes(slice, slice.clients + 1, sessions), tally);
             }
             case "many" -> Work.run(slice, rotas(slice), Integer.MAX_VALUE, tally);
+            case "queue" -> Flow.run(slice, tally);
+            case "counter" -> count(slice, tally);
             case "rwmutex", "readers" -> Work.run(slice, readersAndWriter(slice), ALONE, tally);
             case "shared-readers" -> Work.run(slice, readers(slice), ALONE, tally);
             case "semaphore" -> Work.run(slice, semaphores(slice), slice.permits, tally);
@@ -103,6 +108,47 @@ final class Scenarios {
         public void release() throws Exception {
             locks.get(next).release();
         }
+    }
+
+    /** Sessions add to one number, which must be exact at the end. */
+    private static void count(Slice slice, Tally tally) throws Exception {
+        String path = slice.path + "/number";
+        List<Client> clients = new ArrayList<>();
+        List<CuratorFramework> sessions = slice.open(slice.clients);
+        for (CuratorFramework session : sessions) {
+            SharedCount count = new SharedCount(session, path, 0);
+            count.start();
+            clients.add(new Adder(count));
+        }
+        Work.run(slice, clients, Integer.MAX_VALUE, tally);
+        int sum = ByteBuffer.wrap(sessions.get(0).getData().forPath(path)).getInt();
+        if (sum != tally.operations()) {
+            throw new IllegalStateException("the number is " + sum + " after " + tally.operations() + " additions of one");
+        }
+    }
+
+    private static final class Adder implements Client {
+        private final SharedCount count;
+
+        Adder(SharedCount count) {
+            this.count = count;
+        }
+
+        @Override
+        public int weight() {
+            return 0;
+        }
+
+        @Override
+        public void acquire() throws Exception {
+            VersionedValue<Integer> now;
+            do {
+                now = count.getVersionedValue();
+            } while (!count.trySetCount(now, now.getValue() + 1));
+        }
+
+        @Override
+        public void release() {}
     }
 
     /** The first writes, all others read. */

@@ -1,6 +1,9 @@
 """The scenarios by their names, and the recipe that each uses."""
+import itertools
 import threading
 import time
+
+from kazoo.retry import RetryFailedError
 
 from slices import Threads, between, received
 
@@ -21,6 +24,10 @@ def run(s, tally):
         deep(s, [cs[i % len(cs)].Lock(s.path) for i in range(s.clients + 1)], tally)
     elif s.scenario == "double-barrier":
         Meeting(s, tally).run()
+    elif s.scenario == "counter":
+        count(s, tally)
+    elif s.scenario == "queue":
+        flow(s, tally)
     elif s.scenario == "gate":
         opening(s, tally)
     else:
@@ -65,6 +72,84 @@ def work(s, locks, limit, tally):
     time.sleep(s.seconds)
     threads.join()
     tally.measured(time.monotonic() - start, between(before, received(s.servers)))
+
+
+class Adder:
+    """Adds one where a lock is acquired. The recipe gives up when another session was faster."""
+
+    def __init__(self, counter):
+        self.counter = counter
+
+    def acquire(self):
+        while True:
+            try:
+                self.counter += 1
+                return
+            except RetryFailedError:
+                pass
+
+    def release(self):
+        pass
+
+
+def count(s, tally):
+    """Sessions add to one number, which must be exact at the end."""
+    counters = [c.Counter(s.path + "/number") for c in s.open(s.clients)]
+    work(s, [Adder(c) for c in counters], s.clients, tally)
+    if counters[0].value != len(tally.latencies):
+        raise RuntimeError("the number is %d after %d additions of one" % (counters[0].value, len(tally.latencies)))
+
+
+BACKLOG = 64  # as bench.Backlog
+
+
+def flow(s, tally):
+    """Half of the sessions put into one queue, the others lock an element and consume it, as many as were put."""
+    queues = [c.LockingQueue(s.path + "/queue") for c in s.open(s.clients)]
+    half, threads, mu = s.clients // 2, Threads(), threading.Lock()
+    sent, numbers = {}, itertools.count(1)
+    there, room = threading.Semaphore(0), threading.Semaphore(BACKLOG)
+    producing = [half]
+    tally.begin()
+    before, start = received(s.servers), time.monotonic()
+
+    def put(queue):
+        while True:
+            room.acquire()
+            number = next(numbers)
+            sent[number] = time.monotonic()
+            queue.put(b"%d" % number)
+            there.release()
+            if time.monotonic() - start >= s.seconds or threads.error is not None:
+                break
+        with mu:
+            producing[0] -= 1
+
+    def consume(queue):
+        while threads.error is None:
+            done = producing[0] == 0  # before the look: nothing is put after it
+            if not there.acquire(timeout=0.01):
+                if done:
+                    return
+                continue
+            value = queue.get(timeout=30)
+            if value is None:
+                raise RuntimeError("an element is lost")
+            when = sent.pop(int(value), None)
+            if when is None:
+                raise RuntimeError("element %s is received twice, or was never put" % value)
+            room.release()
+            if not queue.consume():
+                raise RuntimeError("element %s was taken by another consumer, too" % value)
+            tally.latencies.append(time.monotonic() - when)
+
+    for i, queue in enumerate(queues):
+        threads.start(put if i < half else consume, queue)
+    time.sleep(s.seconds)
+    threads.join()
+    tally.measured(time.monotonic() - start, between(before, received(s.servers)))
+    if sent:
+        raise RuntimeError("%d elements are lost" % len(sent))
 
 
 def deep(s, locks, tally):
