@@ -49,7 +49,7 @@ func losses(b *strings.Builder, level string, rows []Row) {
 		switch {
 		case row.Error != "":
 			lines = append(lines, where+"did not finish: "+strings.Join(strings.Fields(row.Error), " "))
-		case row.Ratio == 0 || row.Ratio >= 1 || row.Peer == floor.Name():
+		case row.Ratio == 0 || row.Ratio >= 1 || strings.HasPrefix(row.Peer, floor.Name()):
 		case row.RatioMax >= 1:
 			lines = append(lines, where+faster+" (in the median; not in every round)")
 		default:

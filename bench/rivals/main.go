@@ -1,5 +1,5 @@
 // Command rivals measures other libraries' locks and meeting points beside this module's, in one interleaved run against
-// one ZooKeeper server. docs/benchmarks.md has its results.
+// one ZooKeeper server or three. docs/benchmarks.md has its results.
 package main
 
 import (
@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/bench"
-	"github.com/go-menagerie/menagerie/internal/testing/ensemble"
 	"github.com/go-menagerie/menagerie/zksync"
 )
 
@@ -27,6 +26,8 @@ type options struct {
 	rounds           int
 	duration         time.Duration
 	servers          string
+	ensemble         int
+	near             string
 	write            string
 	results, name    string
 	render           bool
@@ -39,7 +40,9 @@ func main() {
 	flag.Var(&o.clients, "clients", "`numbers` of clients, separated by commas, for the scenarios that can have them")
 	flag.IntVar(&o.rounds, "rounds", 5, "how many rounds the medians are of")
 	flag.DurationVar(&o.duration, "duration", 2500*time.Millisecond, "how long each peer works in each scenario, over all rounds")
-	flag.StringVar(&o.servers, "servers", "", "`addresses` of a ZooKeeper ensemble that nobody else uses; by default one server is started, with its log synced")
+	flag.StringVar(&o.servers, "servers", "", "`addresses` of a ZooKeeper ensemble that nobody else uses; by default they are started")
+	flag.IntVar(&o.ensemble, "ensemble", 1, "start so `many` servers, 1 or 3, with their logs synced")
+	flag.StringVar(&o.near, "near", "", "with three servers, connect each peer's clients to the `places`: leader, follower, or both, separated by a comma, in turns")
 	flag.StringVar(&o.write, "write", "", "save the results, and write them between the markers of this `page`; its charts go into the folder images beside it")
 	flag.StringVar(&o.results, "results", "bench/rivals/results", "the `folder` of saved results; the page has all of them")
 	flag.StringVar(&o.name, "name", mainRun, "the `name` of the saved results; the page gives others than the default a table below it")
@@ -76,16 +79,11 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 	if err := scenariosExist(list(o.scenarios)); err != nil {
 		return err
 	}
-	kind := ""
-	if o.servers == "" {
-		kind = " with one server and its log synced"
-		e, err := ensemble.Start(ctx, ensemble.Config{Servers: 1, ForceSync: true})
-		if err != nil {
-			return err
-		}
-		defer e.Close()
-		o.servers = e.Connect()
+	t, err := o.begin(ctx)
+	if err != nil {
+		return err
 	}
+	defer t.close()
 	field, err := assemble(ctx, list(o.peers))
 	defer field.close()
 	if err != nil {
@@ -94,17 +92,17 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 	for _, line := range field.absent {
 		fmt.Fprintln(progress, "left out:", line)
 	}
-	s, err := zksync.Connect(ctx, o.servers, zksync.WithTimeout(timeout))
+	s, err := zksync.Connect(ctx, t.servers, zksync.WithTimeout(timeout))
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	r := &report{Began: time.Now(), Machine: bench.Machine(), Server: bench.ServerVersion(ctx, o.servers, bench.Secured{}) + kind, Go: goVersion(),
+	r := &report{Began: time.Now(), Machine: bench.Machine(), Server: bench.ServerVersion(ctx, t.servers, bench.Secured{}) + t.kind, Go: goVersion(),
 		Rounds: o.rounds, Duration: o.duration, Peers: field.what, Absent: field.absent}
 	line := bench.NewLine(progress)
 	for _, part := range field.parts(list(o.scenarios), o.clients) {
 		rows, err := bench.Run(ctx, s.Conn(), bench.Config{
-			Servers: o.servers, Timeout: timeout, Peers: part.peers, Scenarios: part.scenarios,
+			Servers: t.servers, Timeout: timeout, Peers: t.near(part.peers), Scenarios: part.scenarios,
 			Duration: o.duration, Rounds: min(o.rounds, part.rounds), WarmUp: warmUp, Progress: line.Show,
 		})
 		r.Rows = append(r.Rows, rows...)

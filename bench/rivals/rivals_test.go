@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-menagerie/menagerie/bench"
+	"github.com/go-menagerie/menagerie/internal/testing/ensemble"
+	"github.com/go-menagerie/menagerie/zksync"
 	"github.com/go-menagerie/menagerie/zktest"
 )
 
@@ -65,9 +68,50 @@ func TestWhatIsNotThereIsRefusedWithWhatThereIs(t *testing.T) {
 	var out, progress strings.Builder
 	err := run(t.Context(), options{scenarios: "contended,nosuch", servers: "127.0.0.1:1", rounds: 1, duration: time.Hour}, &out, &progress)
 	require.ErrorContains(t, err, "no scenario nosuch: there are uncontended, async, ")
-	err = run(t.Context(), options{peers: "herd,nosuch", servers: "127.0.0.1:1", rounds: 1, duration: time.Hour}, &out, &progress)
+	err = run(t.Context(), options{peers: "herd,nosuch", servers: "127.0.0.1:1", ensemble: 1, rounds: 1, duration: time.Hour}, &out, &progress)
 	require.ErrorContains(t, err, "no peer nosuch: there are herd, menagerie, gozk-lock, floor, curator, ")
 	require.Empty(t, out.String()+progress.String())
+}
+
+func TestAPlaceNeedsServersThatDiffer(t *testing.T) {
+	for want, o := range map[string]options{
+		"--near needs --ensemble 3":                       {ensemble: 1, near: "leader"},
+		"no place nowhere: there are leader, follower":    {ensemble: 3, near: "leader,nowhere"},
+		"--servers names the servers":                     {ensemble: 3, servers: "127.0.0.1:1"},
+		"--servers names the servers, so --ensemble and ": {ensemble: 1, servers: "127.0.0.1:1", near: "follower"},
+	} {
+		_, err := o.begin(t.Context())
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestAPeerIsMeasuredAtTheLeaderAndAtAFollower(t *testing.T) {
+	ensemble.Require(t)
+	target, err := options{ensemble: 3, near: "leader,follower"}.begin(t.Context())
+	require.NoError(t, err)
+	defer target.close()
+	for _, p := range target.places {
+		c, err := net.Dial("tcp", p.server)
+		require.NoError(t, err)
+		_, err = io.WriteString(c, "srvr")
+		require.NoError(t, err)
+		told, err := io.ReadAll(c)
+		require.NoError(t, err)
+		require.Contains(t, string(told), "Mode: "+p.name)
+	}
+	s, err := zksync.Connect(t.Context(), target.servers)
+	require.NoError(t, err)
+	defer s.Close()
+	one, _ := bench.ScenarioNamed(bench.Contended)
+	rows, err := bench.Run(t.Context(), s.Conn(), bench.Config{Servers: target.servers, Timeout: timeout, Peers: target.near(bench.Peers()[:1]),
+		Scenarios: []bench.Scenario{one.With([]int{2})}, Duration: 20 * time.Millisecond, Rounds: 1, Progress: func(bench.Progress) {}})
+	require.NoError(t, err)
+	require.Len(t, rows, 2)
+	for i, name := range []string{"menagerie@leader", "menagerie@follower"} {
+		require.Equal(t, name, rows[i].Peer)
+		require.Empty(t, rows[i].Error)
+		require.Positive(t, rows[i].OpsPerS)
+	}
 }
 
 func TestAServerThatDoesNotAnswerIsStopped(t *testing.T) {
