@@ -1,12 +1,15 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -40,6 +43,7 @@ type Crew struct {
 type Site struct {
 	Slice
 	Meter *Meter
+	fail  context.CancelCauseFunc // ends the slice; it may be nil
 }
 
 // Dial opens a connection of a ZooKeeper client on which requests are counted: above TLS, or they could not be told.
@@ -56,6 +60,10 @@ func (at Site) Dial(ctx context.Context, network, address string) (net.Conn, err
 	}
 	c, err := dial(ctx, network, address)
 	if err != nil {
+		if errors.Is(err, syscall.EMFILE) && at.fail != nil {
+			// Client libraries would go on dialing until the slice is given up.
+			at.fail(fmt.Errorf("raise the limit of open files (ulimit -n): %w", err))
+		}
 		return nil, err
 	}
 	return at.Meter.Wrap(c), nil
@@ -96,10 +104,10 @@ func (p *inProcess) Run(ctx context.Context, s Slice) (Sample, error) {
 	// An error of one client ends the slice, and with it the connections of those that may wait for what it holds.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	at := Site{s, &Meter{}}
+	at := Site{s, &Meter{}, cancel}
 	crew, err := p.openers[s.Scenario.Name](ctx, at)
 	if err != nil {
-		return Sample{}, err
+		return Sample{}, cmp.Or(context.Cause(ctx), err)
 	}
 	err = at.prepare(ctx, crew)
 	before := at.Meter.traffic()

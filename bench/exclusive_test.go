@@ -62,7 +62,7 @@ func TestEveryLockIsLookedAt(t *testing.T) {
 	for _, p := range Peers() {
 		for name, open := range p.(*inProcess).openers {
 			at.Scenario.Name = name
-			crew, err := open(t.Context(), Site{at, &Meter{}})
+			crew, err := open(t.Context(), Site{Slice: at, Meter: &Meter{}})
 			require.NoError(t, err)
 			for i, l := range crew.Lockers {
 				k, ok := l.(*looker)

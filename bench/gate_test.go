@@ -12,7 +12,7 @@ import (
 
 func openGate(t *testing.T) (*zktest.Server, *Crew) {
 	srv, addr, _ := serve(t)
-	crew, err := gate(t.Context(), Site{slice(t, srv, addr, of(t, Gate, 4)), &Meter{}})
+	crew, err := gate(t.Context(), Site{Slice: slice(t, srv, addr, of(t, Gate, 4)), Meter: &Meter{}})
 	require.NoError(t, err)
 	t.Cleanup(crew.Close)
 	return srv, crew
