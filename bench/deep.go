@@ -72,7 +72,7 @@ func (q *deepQueue) enterOneByOne(ctx context.Context, before Traffic) (time.Tim
 		}
 	}
 	entered := time.Now()
-	q.at.settle(ctx, before, 0)
+	q.at.settle(ctx, before, 0, 0)
 	return entered, nil
 }
 
@@ -85,10 +85,18 @@ func (q *deepQueue) enterTogether(ctx context.Context, before Traffic) (entered 
 	}
 	close(at)
 	for missing := len(q.waiters); missing > 0 && err == nil; {
-		entered = q.at.settle(ctx, before, int64(len(q.waiters)))
+		entered = q.at.settle(ctx, before, int64(len(q.waiters)), q.proofs())
 		missing, err = q.missing(ctx, len(q.waiters))
 	}
 	return entered, err
+}
+
+// proofs is more than the sessions of a fleet send in a moment of silence: each sends one request in a third of its timeout, or fewer.
+func (q *deepQueue) proofs() int64 {
+	if q.at.Scenario.Name != Fleet {
+		return 0
+	}
+	return int64(2 * len(q.waiters) * int(3*quiet) / int(q.at.Timeout))
 }
 
 // begin has a waiter acquire and release at that instant.
@@ -162,32 +170,28 @@ func (q *deepQueue) drain(ctx context.Context, last time.Time, s *Sample) error 
 	return nil
 }
 
-// quiet is how long nothing has been sent or received when the clients count as settled: what a client still has to ask it asks as soon
-// as it has its last reply. If replies are missing, they count as lost with their connections after some more time.
-const (
-	quiet    = 50 * time.Millisecond
-	settling = 2 * time.Second
-)
+// quiet is how long nothing has been sent when the clients count as settled: what a client still has to ask it asks as soon as it has its
+// last reply.
+const quiet = 50 * time.Millisecond
 
-// settle returns when the clients have sent least requests since the meter stood at from, have all replies, and have sent
-// nothing for some time. The result is the instant of the last change.
-func (at Site) settle(ctx context.Context, from Traffic, least int64) time.Time {
+// settle returns when the clients have sent least requests since the meter stood at from, and from when on they have had all replies and have sent
+// nothing for some time. Many sessions never fall silent: so many requests are their proofs of life.
+func (at Site) settle(ctx context.Context, from Traffic, least, proofs int64) (since time.Time) {
 	ticks := time.NewTicker(quiet / 10)
 	defer ticks.Stop()
-	changed, last := time.Now(), at.Meter.exchanged()
-	for {
+	since = time.Now()
+	for base := at.Meter.requests.Load(); ; {
 		select {
 		case <-ctx.Done():
-			return changed
+			return since
 		case <-ticks.C:
 		}
-		now := at.Meter.exchanged()
-		still := time.Since(changed)
+		now := at.Meter.requests.Load()
 		switch {
-		case now != last:
-			changed, last = time.Now(), now
-		case still >= settling, still >= quiet && at.Meter.traffic().Requests-from.Requests >= least && at.Meter.answered():
-			return changed
+		case now-base > proofs || at.Meter.unanswered() > proofs || now-from.Requests < least:
+			since, base = time.Now(), now
+		case time.Since(since) >= quiet:
+			return since
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -44,4 +46,28 @@ func TestALockOfAFleetThatExcludesNobodyFails(t *testing.T) {
 	}})
 	_, err := p.Run(t.Context(), slice(t, srv, addr, of(t, Fleet, 8)))
 	require.ErrorIs(t, err, errTooMany)
+}
+
+func TestAFleetIsSettledWhenOnlyProofsOfLifeAreSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		m := &Meter{}
+		at, began := Site{Meter: m}, time.Now()
+		ask := func(n int64) { m.requests.Add(n); m.replies.Add(n) }
+		go func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				ask(1)
+				if i == 10 {
+					ask(20) // somebody still enters
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		}()
+		require.Equal(t, 105*time.Millisecond, at.settle(ctx, Traffic{}, 20, 10).Sub(began), "the first look after the last entry")
+		short, end := context.WithTimeout(ctx, time.Second)
+		defer end()
+		at.settle(short, Traffic{}, 0, 0)
+		require.Error(t, short.Err(), "one that must be silent is not")
+	})
 }

@@ -34,7 +34,7 @@ func gate(ctx context.Context, at Site) (*Crew, error) {
 		for _, g := range parties {
 			go func() { heard <- g.Wait(ctx) }()
 		}
-		at.settle(ctx, from, int64(waitAsks*len(parties)))
+		at.settle(ctx, from, int64(waitAsks*len(parties)), 0)
 		select {
 		case err := <-heard:
 			return cmp.Or(err, errEarly)

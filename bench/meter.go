@@ -17,14 +17,11 @@ func (m *Meter) traffic() Traffic {
 	return Traffic{Requests: m.requests.Load(), BytesIn: m.in.Load(), BytesOut: m.out.Load()}
 }
 
-// answered reports whether no request waits for its reply.
-func (m *Meter) answered() bool {
+// unanswered is how many requests wait for their replies.
+func (m *Meter) unanswered() int64 {
 	replies := m.replies.Load() // first: a request that is sent between the two loads counts as one that waits
-	return replies >= m.requests.Load()
+	return m.requests.Load() - replies
 }
-
-// exchanged is the requests and the replies.
-func (m *Meter) exchanged() [2]int64 { return [2]int64{m.requests.Load(), m.replies.Load()} }
 
 // Wrap returns c as a connection of a ZooKeeper client on which bytes and requests are counted.
 func (m *Meter) Wrap(c net.Conn) net.Conn { return &meteredConn{byteConn: byteConn{c, m}} }
@@ -66,11 +63,19 @@ const (
 type meteredConn struct {
 	byteConn
 	sent, received frames
+	unanswered     atomic.Int64
+}
+
+// Close counts the replies that are lost with the connection as received: no client waits for them any more.
+func (c *meteredConn) Close() error {
+	c.meter.replies.Add(c.unanswered.Swap(0))
+	return c.byteConn.Close()
 }
 
 func (c *meteredConn) Write(p []byte) (int, error) {
 	c.sent.feed(p, func(_, op int32) {
 		if op != opPing && op != opClose && op != opAuth {
+			c.unanswered.Add(1)
 			c.meter.requests.Add(1)
 		}
 	})
@@ -81,6 +86,7 @@ func (c *meteredConn) Read(p []byte) (int, error) {
 	n, err := c.byteConn.Read(p)
 	c.received.feed(p[:n], func(xid, _ int32) {
 		if xid != xidEvent && xid != xidPing && xid != xidAuth {
+			c.unanswered.Add(-1)
 			c.meter.replies.Add(1)
 		}
 	})

@@ -2,6 +2,8 @@ package bench
 
 import (
 	"encoding/binary"
+	"io"
+	"net"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,6 +37,22 @@ func TestRequestsAreFoundHoweverTheStreamIsCut(t *testing.T) {
 			require.Equal(t, ops, found)
 		}
 	})
+}
+
+func TestAReplyThatIsLostWithItsConnectionIsNotAwaited(t *testing.T) {
+	m := &Meter{}
+	near, far := net.Pipe()
+	c := m.Wrap(near)
+	go func() { _, _ = io.Copy(io.Discard, far) }()
+	for _, f := range [][]byte{frame(0, 36), frame(1, 8), frame(1, 8)} {
+		_, err := c.Write(f)
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, 2, m.unanswered())
+	require.NoError(t, c.Close())
+	require.Zero(t, m.unanswered())
+	_ = c.Close()
+	require.Zero(t, m.unanswered())
 }
 
 func TestRubbishIsNoDanger(t *testing.T) {
