@@ -51,20 +51,21 @@ func TestALockOfAFleetThatExcludesNobodyFails(t *testing.T) {
 func TestAFleetIsSettledWhenOnlyProofsOfLifeAreSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		m := &Meter{}
+		m, ended := &Meter{}, make(chan struct{})
+		defer func() { cancel(); <-ended }()
 		at, began := Site{Meter: m}, time.Now()
 		ask := func(n int64) { m.requests.Add(n); m.replies.Add(n) }
 		go func() {
+			defer close(ended)
 			for i := 0; ctx.Err() == nil; i++ {
+				time.Sleep(9 * time.Millisecond) // never at the instant of a look
 				ask(1)
 				if i == 10 {
-					ask(20) // somebody still enters
+					ask(20) // a waiter still enters
 				}
-				time.Sleep(10 * time.Millisecond)
 			}
 		}()
-		require.Equal(t, 105*time.Millisecond, at.settle(ctx, Traffic{}, 20, 10).Sub(began), "the first look after the last entry")
+		require.Equal(t, 100*time.Millisecond, at.settle(ctx, Traffic{}, 20, 10).Sub(began), "the first look after the last entry")
 		short, end := context.WithTimeout(ctx, time.Second)
 		defer end()
 		at.settle(short, Traffic{}, 0, 0)
