@@ -70,6 +70,9 @@ func (l *listing) read(q *Queue) ([]Entry, error) {
 	case l.byCzxid:
 		return nil, errList // as each entry does on its own
 	}
+	if len(l.entries) == len(l.names) && q.Refuse == nil {
+		return l.entries, nil // no other name, which could be that of a mark or of another type
+	}
 	if err := q.admits(l.names); err != nil {
 		return nil, err
 	}

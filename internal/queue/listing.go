@@ -73,7 +73,8 @@ func notBehind(names []string, self Entry) []string {
 func (c *contest) reapDuplicates(ctx context.Context, entries []Entry) (found bool) {
 	ctx, cancel := context.WithTimeout(ctx, node.Grace)
 	defer cancel()
-	for _, e := range entries {
+	for i := range entries { // a copy of each would cost more than the comparison
+		e := &entries[i]
 		if e.UUID != c.t.Entry.UUID || e.Name == c.t.Entry.Name {
 			continue
 		}
