@@ -31,6 +31,9 @@ type Watch struct {
 	hub  *hub
 	key  watchKey
 	tell func(Event)
+
+	of         *watchedNode // nil after Stop
+	prev, next *Watch       // of the same node; a list takes much less memory than a set
 }
 
 // Stop ends the subscription. It costs no request: the watch on the server, of which there is one for
@@ -38,11 +41,13 @@ type Watch struct {
 func (w *Watch) Stop() {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
-	if n := w.hub.nodes[w.key]; n != nil {
-		delete(n.subs, w)
-		if !n.armed && len(n.subs) == 0 {
-			delete(w.hub.nodes, w.key)
-		}
+	if !w.waiting() {
+		return
+	}
+	n := w.of
+	n.remove(w)
+	if !n.armed && n.first == nil {
+		delete(w.hub.nodes, w.key)
 	}
 }
 
@@ -51,13 +56,11 @@ func (w *Watch) Stop() {
 func (w *Watch) Waiting() bool {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
-	n := w.hub.nodes[w.key]
-	if n == nil {
-		return false
-	}
-	_, waiting := n.subs[w]
-	return waiting
+	return w.waiting()
 }
+
+// waiting is Waiting while mu is held.
+func (w *Watch) waiting() bool { return w.of != nil && w.hub.nodes[w.key] == w.of }
 
 // watchKey names a watch as the server does. A watch of a node that is not there is a data watch for the server.
 // Here it has a kind of its own, because a data watch must report that the node is not there.
@@ -102,7 +105,26 @@ type watchedNode struct {
 	armed   bool     // the server was asked, on this connection, to watch the node for us
 	sure    bool     // and has said that it does
 	confirm []func() // called then
-	subs    map[*Watch]struct{}
+	first   *Watch
+}
+
+func (n *watchedNode) add(w *Watch) {
+	if w.of, w.next = n, n.first; n.first != nil {
+		n.first.prev = w
+	}
+	n.first = w
+}
+
+func (n *watchedNode) remove(w *Watch) {
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		n.first = w.next
+	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	}
+	w.of, w.prev, w.next = nil, nil, nil
 }
 
 // watchedTree is a path whose tree is watched.
@@ -127,11 +149,11 @@ func (h *hub) subscribe(key watchKey, tell func(Event)) (*Watch, *watchedNode) {
 	}
 	n := h.nodes[key]
 	if n == nil {
-		n = &watchedNode{subs: make(map[*Watch]struct{})}
+		n = &watchedNode{}
 		h.nodes[key] = n
 	}
 	w := &Watch{hub: h, key: key, tell: tell}
-	n.subs[w] = struct{}{}
+	n.add(w)
 	return w, n
 }
 
@@ -202,8 +224,8 @@ func (h *hub) fire(path string, all ...firing) {
 		if n == nil {
 			continue
 		}
-		for s := range n.subs {
-			s.tell(all[i].what)
+		for w := n.first; w != nil; w = w.next { // which nothing changes any more: no watch of n is waiting
+			w.tell(all[i].what)
 		}
 	}
 }
@@ -234,7 +256,7 @@ func (h *hub) forget(path string, kinds []watchKind) bool {
 		return false
 	}
 	for _, k := range kinds {
-		if n := h.nodes[watchKey{path, k}]; n != nil && len(n.subs) > 0 {
+		if n := h.nodes[watchKey{path, k}]; n != nil && n.first != nil {
 			return false
 		}
 	}
