@@ -37,15 +37,16 @@
 //
 //   - The own node still exists. The connection delivers events in the order of the servers' history.
 //     Once the server has confirmed the watch of the own node, its deletion would have been reported first if it
-//     had come first (deleted_waiting.txt). Events before that (old_watch.txt) lead to a new listing. This is a proof from silence.
+//     had come first (deleted_waiting.txt). An event before that (old_watch.txt) is kept until then: a node that exists when its
+//     watch is confirmed existed at the departure. This is a proof from silence.
 //     It holds only if the session may read its own node: some servers notify no session that may not. If that is not
 //     certain ([zkconn.Epoch.Reads]), the waiter asks whether its node exists, after the departure (unread.txt).
 //   - Nothing else is ahead: the listing showed nothing else, or the departure was an announced release (below).
 //   - The entry that departed cannot have come back as another one in its place (mayBeReplaced).
 //
 // What was listed still holds after a reconnect. So then the ticket subscribes again, with one request. If a blocker has
-// left meanwhile, the server says so at once, before it confirms the watch of the own node, and the ticket lists
-// (disconnected.txt). Otherwise a reconnect of n waiters would cost n listings of n names. The same is done when
+// left meanwhile, the server says so at once, and that is a departure like any other as soon as the watch of the own node
+// is confirmed (disconnected.txt). Otherwise a reconnect of n waiters would cost n listings of n names. The same is done when
 // another session wrote to the own node (own_written.txt), and when the number of permits has changed.
 //
 // An event may be lost, and some servers send none to a session that may not read the node. So a waiter reads whether its

@@ -63,19 +63,25 @@ func (ev *events) wasWritten(name string) bool {
 	return ev.written[name]
 }
 
-// wasReleased reports whether the release of a sealed entry was announced.
+// wasReleased reports whether the release of a sealed entry was announced, and is not kept (confirmOwn).
 func (ev *events) wasReleased(name string) bool {
 	ev.mu.Lock()
 	defer ev.mu.Unlock()
-	return ev.released[name]
+	return ev.ownWatched && ev.released[name]
 }
 
 // confirmOwn is called in wire order, as soon as the server is known to watch the own
 // node. From then on a deletion of the own node is reported before every later event.
+//
+// A departure before that is kept until then, since it says nothing of the own node: what may have been reported is an
+// older watch. If the own node has gone, too, the server says so before it confirms; and if not, it has been there all the time.
 func (ev *events) confirmOwn() {
 	ev.mu.Lock()
 	defer ev.mu.Unlock()
 	ev.ownWatched = true
+	if len(ev.left) > 0 {
+		ev.rouse()
+	}
 }
 
 // tell takes an event of a watch. It is called in wire order, by the goroutine that reads the connection or the
@@ -98,10 +104,6 @@ func (ev *events) tell(name string, what zkconn.Event) {
 		ev.written[name] = true
 	case name == ev.self:
 		ev.gone = true
-	case !ev.ownWatched:
-		// This watch reported before the server confirmed the watch of the own node. A deletion of
-		// the own node before this event might not have been reported. So the event proves nothing.
-		ev.uncertain = true
 	case what == zkconn.Changed: // of a sealed node: its release, which is the grant if only it is in the way
 		// A sealed node is written to in the transaction that deletes it, and only if it held: nobody was ahead of it.
 		ev.left = append(ev.left, name)
@@ -112,6 +114,11 @@ func (ev *events) tell(name string, what zkconn.Event) {
 		ev.written[name] = ev.written[name] || what == zkconn.NotFound
 	}
 	ev.mu.Unlock()
+	ev.rouse()
+}
+
+// rouse ends the present wait, or the next.
+func (ev *events) rouse() {
 	select {
 	case ev.wake <- struct{}{}:
 	default:
@@ -145,7 +152,7 @@ func (ev *events) problem() error {
 }
 
 // wait waits for an event and returns the entries that departed. If it returns none, a
-// watch was used up. If there is no event for the time of quiet, it returns errQuiet.
+// watch was used up, or a departure is kept (confirmOwn). If there is no event for the time of quiet, it returns errQuiet.
 func (ev *events) wait(ctx context.Context, e *zkconn.Epoch, quiet time.Duration) ([]string, error) {
 	t := time.NewTimer(quiet)
 	defer t.Stop()
@@ -160,6 +167,9 @@ func (ev *events) wait(ctx context.Context, e *zkconn.Epoch, quiet time.Duration
 	}
 	ev.mu.Lock()
 	defer ev.mu.Unlock()
+	if !ev.ownWatched {
+		return nil, ev.problem()
+	}
 	left := ev.left
 	ev.left = nil
 	return left, ev.problem()
