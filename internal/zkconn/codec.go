@@ -68,6 +68,7 @@ func multiBody(ops []any) ([]byte, error) {
 
 // results reads the results of a transaction.
 func results(r *jute.Decoder) (all []zk.MultiResponse) {
+	all = make([]zk.MultiResponse, 0, 2) // most transactions are that short
 	for r.Err() == nil {
 		kind, done := r.Int32(), r.Bool()
 		r.Int32()
@@ -114,6 +115,9 @@ func decodeMulti(body []byte, n int) ([]zk.MultiResponse, error) {
 // expiredIn reports whether a transaction was refused because the session is gone. Servers then
 // answer with success, as to every other transaction, and say so in the result of an operation.
 func expiredIn(body []byte) bool {
+	if jute.Decode(body).Int32() != opError {
+		return false // it was applied: all results of one that was not are errors
+	}
 	_, err := decodeMulti(body, 0)
 	return errors.Is(err, zk.ErrSessionExpired)
 }
