@@ -194,12 +194,12 @@ func (c *contest) blocking(ahead []Entry) []Entry { return c.q.blockers(ahead, c
 // For permits, and under a policy of the caller, it keeps all entries: a missing
 // one would change the sum of the permits, or whatever else that policy looks at.
 func (c *contest) near(ahead []Entry) view {
-	if nearest := 2*together + 1; len(ahead) > nearest && c.t.Entry.exclusive() && !c.counts() {
-		ahead = ahead[len(ahead)-nearest:] // its blockers, those that would be next, and one more, if there are any
-	}
 	v := view{ahead: ahead, blockers: c.blocking(ahead)}
 	if c.counts() {
 		return v
+	}
+	if nearest := 2*together + 1; len(ahead) > nearest && c.t.Entry.exclusive() {
+		ahead = ahead[len(ahead)-nearest:] // its blockers, those that would be next, and one more, if there are any
 	}
 	next := c.blocking(withoutEntries(ahead, v.blockers))
 	v.ahead = slices.Concat(next, v.blockers) // still in order: each policy waits for the last entry of some kind
