@@ -50,7 +50,7 @@ func TestALockOfAFleetThatExcludesNobodyFails(t *testing.T) {
 
 func TestAFleetIsSettledWhenOnlyProofsOfLifeAreSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		m, ended := &Meter{}, make(chan struct{})
 		defer func() { cancel(); <-ended }()
 		at, began := Site{Meter: m}, time.Now()
