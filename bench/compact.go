@@ -41,9 +41,9 @@ func Losses(rows []Row) string {
 // cells. In scenarios that drain a queue, requests and bytes are to queue + to drain.
 func Compact(rows []Row) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "| scenario | clients | peer | ops/s (min to max) | p50 us | p99 us | requests | bytes | %s is (min to max) |\n|---|---|---|---|---|---|---|---|---|\n", rows[0].Reference)
+	fmt.Fprintf(&b, "| scenario | clients | peer | ops/s (min to max) | p50 us | p99 us | requests | bytes | CPU us | %s is (min to max) |\n|---|---|---|---|---|---|---|---|---|---|\n", rows[0].Reference)
 	for len(rows) > 0 {
-		first, cells := rows[0], make([][]string, 7)
+		first, cells := rows[0], make([][]string, 8)
 		for len(rows) > 0 && rows[0].Scenario == first.Scenario && rows[0].Clients == first.Clients {
 			for i, cell := range rows[0].cells() {
 				cells[i] = append(cells[i], cell)
@@ -63,10 +63,10 @@ func Compact(rows []Row) string {
 // cells are the row in a table, from the peer on.
 func (r Row) cells() []string {
 	if r.Rounds == 0 {
-		return []string{r.Peer, "-", "-", "-", "-", "-", "-"}
+		return []string{r.Peer, "-", "-", "-", "-", "-", "-", "-"}
 	}
 	requests, bytes := r.traffic()
-	return []string{r.Peer, fmt.Sprintf("%s (%s to %s)", grouped(r.OpsPerS), grouped(r.OpsPerSMin), grouped(r.OpsPerSMax)), grouped(r.P50), grouped(r.P99), requests, bytes, r.ratio()}
+	return []string{r.Peer, fmt.Sprintf("%s (%s to %s)", grouped(r.OpsPerS), grouped(r.OpsPerSMin), grouped(r.OpsPerSMax)), grouped(r.P50), grouped(r.P99), requests, bytes, size(r.ClientCPU), r.ratio()}
 }
 
 // Matrix is a table with a line for each scenario and number of clients, in which each other peer has a column.

@@ -126,7 +126,7 @@ func compared() []Row {
 	requests := 2.0
 	row := func(scenario string, clients int, peer string, ratio, least, most float64) Row {
 		return Row{Scenario: scenario, Clients: clients, Peer: peer, Reference: "menagerie", Rounds: 5, OpsPerS: 10, RequestsPerOp: &requests,
-			BytesInPerOp: Uncounted, Ratio: ratio, RatioMin: least, RatioMax: most}
+			BytesInPerOp: Uncounted, ClientCPU: 50, Ratio: ratio, RatioMin: least, RatioMax: most}
 	}
 	rows := []Row{row(Contended, 2, "menagerie", 1, 1, 1), row(Contended, 2, "faster", 0.5, 0.4, 0.6), row(Contended, 2, "floor", 0.5, 0.4, 0.6),
 		{Scenario: Contended, Clients: 2, Peer: "broken", Reference: "menagerie", Error: "it\nhangs"},
@@ -143,11 +143,11 @@ func TestLossesHaveALineForEachPeer(t *testing.T) {
 }
 
 func TestCompactTablesShowEachRow(t *testing.T) {
-	require.Equal(t, `| scenario | clients | peer | ops/s (min to max) | p50 us | p99 us | requests | bytes | menagerie is (min to max) |
-|---|---|---|---|---|---|---|---|---|
-| contended | 2 | menagerie<br>faster<br>floor<br>broken | 10.0 (0.00 to 0.00)<br>10.0 (0.00 to 0.00)<br>10.0 (0.00 to 0.00)<br>- | 0.00<br>0.00<br>0.00<br>- | 0.00<br>0.00<br>0.00<br>- | 2.00<br>2.00<br>2.00<br>- | -<br>-<br>-<br>- | -<br>0.50 x (0.40 to 0.60)<br>0.50 x (0.40 to 0.60)<br>- |
-| contended | 8 | menagerie<br>faster | 10.0 (0.00 to 0.00)<br>10.0 (0.00 to 0.00) | 0.00<br>0.00 | 0.00<br>0.00 | 2.00<br>2.00 | -<br>- | -<br>0.80 x (0.70 to 1.10) |
-| deep | 500 | menagerie<br><slow> | 10.0 (0.00 to 0.00)<br>10.0 (0.00 to 0.00) | 0.00<br>0.00 | 0.00<br>0.00 | 2.00 + 2.00<br>2.00 | 404 + 1 584<br>- | -<br>2 000 x (1 500 to 3 000) |
+	require.Equal(t, `| scenario | clients | peer | ops/s (min to max) | p50 us | p99 us | requests | bytes | CPU us | menagerie is (min to max) |
+|---|---|---|---|---|---|---|---|---|---|
+| contended | 2 | menagerie<br>faster<br>floor<br>broken | 10.0 (0.00 to 0.00)<br>10.0 (0.00 to 0.00)<br>10.0 (0.00 to 0.00)<br>- | 0.00<br>0.00<br>0.00<br>- | 0.00<br>0.00<br>0.00<br>- | 2.00<br>2.00<br>2.00<br>- | -<br>-<br>-<br>- | 50.0<br>50.0<br>50.0<br>- | -<br>0.50 x (0.40 to 0.60)<br>0.50 x (0.40 to 0.60)<br>- |
+| contended | 8 | menagerie<br>faster | 10.0 (0.00 to 0.00)<br>10.0 (0.00 to 0.00) | 0.00<br>0.00 | 0.00<br>0.00 | 2.00<br>2.00 | -<br>- | 50.0<br>50.0 | -<br>0.80 x (0.70 to 1.10) |
+| deep | 500 | menagerie<br><slow> | 10.0 (0.00 to 0.00)<br>10.0 (0.00 to 0.00) | 0.00<br>0.00 | 0.00<br>0.00 | 2.00 + 2.00<br>2.00 | 404 + 1 584<br>- | 50.0<br>50.0 | -<br>2 000 x (1 500 to 3 000) |
 `, strings.ReplaceAll(Compact(compared()), "\u00a0", " "))
 	require.Contains(t, Compact(compared()), "404\u00a0+\u00a01\u00a0584<br>")
 	require.Equal(t, `| scenario | clients | ops/s (min to max) | p50 us | p99 us | requests | bytes | x faster | x floor | x broken | x <slow> |
