@@ -41,7 +41,7 @@ func (e *Epoch) watchAll(kind watchKind, paths []string, tell func(path string, 
 		case i > 0 || sure == nil:
 		case n.sure:
 			sure() // under the lock, so that no event overtakes it
-		default: // this request will be confirmed, or one under way
+		default: // also if an earlier request asks for it, which is not answered yet
 			n.confirm = append(n.confirm, sure)
 		}
 		if !n.armed {
