@@ -112,15 +112,19 @@ func CutUUID(s string, n int) (uuid, rest string) {
 		return "", s
 	}
 	for i := range n {
-		c := s[i]
-		dash := n == uuidLen && (i == 8 || i == 13 || i == 18 || i == 23)
-		hex := c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
-		if dash != (c == '-') || !dash && !hex {
+		if dash := n == uuidLen && (i == 8 || i == 13 || i == 18 || i == 23); dash && s[i] != '-' || !dash && !hexDigits[s[i]] {
 			return "", s
 		}
 	}
 	return s[:n], s[n:]
 }
+
+var hexDigits = func() (is [256]bool) {
+	for _, c := range []byte("0123456789abcdefABCDEF") {
+		is[c] = true
+	}
+	return is
+}()
 
 // cutMark splits the mark of a kind off s. It returns no kind if there is none.
 func cutMark(s string, marks []mark) (Kind, string) {
@@ -211,7 +215,29 @@ func (e Entry) Ordered() bool { return !exhausted(e.Seq) }
 // zxids, sees the same order. And the zxid is wrong for one kind of node: the read node of a downgraded
 // writer has the writer's place and number, but is created after writers that queue behind it.
 func sortEntries(entries []Entry, byCzxid bool) {
-	slices.SortFunc(entries, func(a, b Entry) int { return compareEntries(a, b, byCzxid) })
+	compare := func(a, b Entry) int { return compareEntries(a, b, byCzxid) }
+	if byCzxid {
+		slices.SortFunc(entries, compare)
+		return
+	}
+	// There may be ten thousand, and an entry is large: so their numbers are sorted, and then the few that share one.
+	order := make([]uint64, len(entries))
+	for i, e := range entries {
+		order[i] = uint64(uint32(e.Seq)^1<<31)<<32 | uint64(i)
+	}
+	slices.Sort(order)
+	unsorted := slices.Clone(entries)
+	for i, at := range order {
+		entries[i] = unsorted[uint32(at)]
+	}
+	for i := 0; i < len(entries); {
+		end := i + 1
+		for end < len(entries) && entries[end].Seq == entries[i].Seq {
+			end++
+		}
+		slices.SortFunc(entries[i:end], compare)
+		i = end
+	}
 }
 
 // compareEntries is a total order: it returns 0 only for equal names. Two entries
