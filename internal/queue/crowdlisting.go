@@ -14,17 +14,30 @@ import (
 // all must list. That would be n listings of n names at once. So an entry behind many lists late, and the entries of one session
 // share a listing.
 
-// due is how long after its creation an entry lists for the first time, if there were n children then, and so many entries of its session
-// wait to list. It cannot be granted before n hand-overs, and each takes a quarter of a millisecond at least. If all n list, a
-// server also needs about a quarter of a microsecond for each name that it returns.
-func due(n int32, waiting int) time.Duration {
+// due is how long after its creation an entry of a mutex lists for the first time, if there were n children then, and so many entries
+// of its session wait to list. It cannot be granted before n hand-overs, and each takes a quarter of a millisecond at least. If all n
+// list, a server also needs about a quarter of a microsecond for each name that it returns.
+//
+// All others list at once: the readers or permits ahead may hold together, so nothing may be in the way. So does an entry of Try, whose
+// caller waits for no hand-over.
+func (t *Ticket) due(waiting int) time.Duration {
+	if t.Entry.Kind != KindLock || t.delayed.once {
+		return 0
+	}
+	n := t.children
 	handOvers := time.Duration(n) * 250 * time.Microsecond
 	return handOvers + handOvers*time.Duration(n)/1000/time.Duration(waiting)
 }
 
+// place is where and in which session entries share a listing. An entry of an earlier session may still join that one's.
+type place struct {
+	epoch *zkconn.Epoch
+	dir   string
+}
+
 // listing is one listing of a directory for all entries of a session that were made before it began.
 type listing struct {
-	epoch   *zkconn.Epoch
+	place
 	after   <-chan struct{} // closed when the listing before this one has ended
 	waiting int             // entries
 	done    chan struct{}
@@ -39,9 +52,9 @@ type listing struct {
 // list is the first listing of an entry: when that is due, or when another entry of the session lists. One listing of a directory is under
 // way at a time. Each parses the names once: for every entry that would be n times n names.
 func (c *Crowds) list(ctx context.Context, by *contest) ([]Entry, error) {
-	l, waiting := c.plan(by.epoch, by.q.Dir)
-	defer c.leave(l, by.q.Dir)
-	timer := time.NewTimer(time.Until(by.t.delayed.entered.Add(due(by.t.children, waiting))))
+	l, waiting := c.plan(place{by.epoch, by.q.Dir})
+	defer c.leave(l)
+	timer := time.NewTimer(time.Until(by.t.delayed.entered.Add(by.t.due(waiting))))
 	defer timer.Stop()
 	for after := (<-chan struct{})(nil); ; {
 		select {
@@ -51,7 +64,7 @@ func (c *Crowds) list(ctx context.Context, by *contest) ([]Entry, error) {
 			after = l.after
 		case <-after:
 			after = nil
-			c.begin(l, by.q.Dir)
+			c.begin(l)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-by.epoch.Over():
@@ -80,19 +93,19 @@ func (l *listing) read(q *Queue) ([]Entry, error) {
 }
 
 // plan joins the next listing of a directory, for which so many entries wait then.
-func (c *Crowds) plan(e *zkconn.Epoch, dir string) (l *listing, waiting int) {
+func (c *Crowds) plan(at place) (l *listing, waiting int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l = c.planned[dir]
-	if l == nil || l.epoch != e {
-		l = &listing{epoch: e, after: nothing, done: make(chan struct{})}
-		if r := c.running[dir]; r != nil {
+	l = c.planned[at]
+	if l == nil {
+		l = &listing{place: at, after: nothing, done: make(chan struct{})}
+		if r := c.running[at]; r != nil {
 			l.after = r.done
 		}
 		if c.planned == nil {
-			c.planned, c.running = make(map[string]*listing), make(map[string]*listing)
+			c.planned, c.running = make(map[place]*listing), make(map[place]*listing)
 		}
-		c.planned[dir] = l
+		c.planned[at] = l
 	}
 	l.waiting++
 	return l, l.waiting
@@ -101,36 +114,34 @@ func (c *Crowds) plan(e *zkconn.Epoch, dir string) (l *listing, waiting int) {
 var nothing = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // leave forgets a listing for which no entry waits any more, unless it has begun.
-func (c *Crowds) leave(l *listing, dir string) {
+func (c *Crowds) leave(l *listing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l.waiting--; l.waiting == 0 && c.planned[dir] == l {
-		delete(c.planned, dir)
+	if l.waiting--; l.waiting == 0 && c.planned[l.place] == l {
+		delete(c.planned, l.place)
 	}
 }
 
 // begin lists, unless another entry has begun that. Entries that come from now on join the next one.
-func (c *Crowds) begin(l *listing, dir string) {
+func (c *Crowds) begin(l *listing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.planned[dir] != l {
+	if c.planned[l.place] != l {
 		return
 	}
-	delete(c.planned, dir)
-	c.running[dir] = l
+	delete(c.planned, l.place)
+	c.running[l.place] = l
 	list := func() {
-		l.names, _, l.err = l.epoch.Children(context.Background(), dir) // the epoch ends it
+		l.names, _, l.err = l.epoch.Children(context.Background(), l.dir) // the epoch ends it
 		if l.entries, l.byCzxid = parseEntries(l.names); !l.byCzxid {
 			sortEntries(l.entries, false)
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.running[dir] == l {
-			delete(c.running, dir)
-		}
+		delete(c.running, l.place)
 		close(l.done)
 	}
 	if !l.epoch.Go(list) {
-		delete(c.running, dir) // the epoch is over, as all who wait find out
+		delete(c.running, l.place) // the epoch is over, as all who wait find out
 	}
 }

@@ -11,8 +11,7 @@ type Crowds struct {
 	mu    sync.Mutex
 	sizes map[string]int32 // only those above 1
 
-	// The listings that entries of a session share, by the directory.
-	planned, running map[string]*listing
+	planned, running map[place]*listing
 }
 
 // mostCrowds bounds what is kept. Whoever finds nothing lists once more than others.

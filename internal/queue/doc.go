@@ -100,9 +100,9 @@
 // sent before the entry is, and nobody waits for it. A waiter needs two small answers then, however long the queue is.
 //
 // When a fleet enters at one instant, most of these names are overtaken. Listings at that instant would be n answers of n names.
-// So an entry behind more than 64 others waits before its first listing, the longer the more there are, and one listing
-// serves all entries of a session that were made before it (crowdlisting.go). Until then it is not the next: each
-// entry ahead has a hand-over to make.
+// So behind more than 64 others one listing serves all entries of a session that were made before it (crowdlisting.go).
+// Entries of a mutex also wait before it, the longer the more there are. Until then they are not the next: each entry ahead has
+// a hand-over to make.
 //
 // # A grant needs a session that lives
 //
