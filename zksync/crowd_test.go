@@ -2,6 +2,7 @@ package zksync_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -185,5 +186,40 @@ func TestAListingThatManyAwaitIsRepeatedOnce(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Len(t, c.listings()[id], 2)
 		c.drain(t)
+	})
+}
+
+func TestAWaiterLearnsWhyItsSharedListingFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 1)
+		c.foreign(t, c.srv.Connect(t, 30*time.Second), 1)
+		refuse := c.srv.Intercept(zktest.On(zktest.GetChildren, "/locks/a").Of(c.sessions[0].ID()).Error(zktest.CodeThrottled).Times(1000).Maybe())
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_, err := zksync.NewMutex(c.sessions[0], "/locks/a").LockContext(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "throttled at /locks/a")
+		refuse.Remove()
+		c.srv.DeleteAll("/locks/a")
+		c.drain(t)
+	})
+}
+
+// Its children that are no entries are no crowd.
+func TestALockAboveManyLocksIsLateOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		below, s := srv.Session(t), srv.Session(t)
+		for i := range 2 * deep {
+			_, err := zksync.NewMutex(below, fmt.Sprint("/locks/", i)).LockContext(t.Context())
+			require.NoError(t, err)
+		}
+		for _, late := range []time.Duration{first(2*deep+1, 1), 0, 0} {
+			began := time.Now()
+			l, err := zksync.NewMutex(s, "/locks").LockContext(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, late, time.Since(began))
+			require.NoError(t, l.Unlock())
+		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 // all must list. That would be n listings of n names at once. So an entry behind many lists late, and the entries of one session
 // share a listing.
 
-// due is how long after its creation an entry of a mutex lists for the first time, if there were n children then, and so many entries
+// due is how long after its creation an entry of a mutex lists for the first time, if there were n entries then, and so many entries
 // of its session wait to list. It cannot be granted before n hand-overs, and each takes a quarter of a millisecond at least. If all n
 // list, a server also needs about a quarter of a microsecond for each name that it returns.
 //
@@ -24,7 +24,7 @@ func (t *Ticket) due(waiting int) time.Duration {
 	if t.Entry.Kind != KindLock || t.delayed.once {
 		return 0
 	}
-	n := t.children
+	n := t.crowd
 	handOvers := time.Duration(n) * 250 * time.Microsecond
 	return handOvers + handOvers*time.Duration(n)/1000/time.Duration(waiting)
 }
@@ -64,7 +64,7 @@ func (c *Crowds) list(ctx context.Context, by *contest) ([]Entry, error) {
 			after = l.after
 		case <-after:
 			after = nil
-			c.begin(l)
+			c.begin(ctx, l)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-by.epoch.Over():
@@ -123,7 +123,7 @@ func (c *Crowds) leave(l *listing) {
 }
 
 // begin lists, unless another entry has begun that. Entries that come from now on join the next one.
-func (c *Crowds) begin(l *listing) {
+func (c *Crowds) begin(ctx context.Context, l *listing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.planned[l.place] != l {
@@ -131,13 +131,15 @@ func (c *Crowds) begin(l *listing) {
 	}
 	delete(c.planned, l.place)
 	c.running[l.place] = l
+	ctx = context.WithoutCancel(ctx) // it keeps why the request fails; the epoch ends it
 	list := func() {
-		l.names, _, l.err = l.epoch.Children(context.Background(), l.dir) // the epoch ends it
+		l.names, _, l.err = l.epoch.Children(ctx, l.dir)
 		if l.entries, l.byCzxid = parseEntries(l.names); !l.byCzxid {
 			sortEntries(l.entries, false)
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		c.others = remember(c.others, l.dir, int32(len(l.names)-len(l.entries)), 0)
 		delete(c.running, l.place)
 		close(l.done)
 	}

@@ -11,6 +11,7 @@ type Crowds struct {
 	mu    sync.Mutex
 	sizes map[string]int32 // only those above 1
 
+	others           map[string]int32 // how many children of a directory are no entries: locks below it, say
 	planned, running map[place]*listing
 }
 
@@ -21,14 +22,27 @@ const mostCrowds = 1024
 func (c *Crowds) note(dir string, children int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.sizes, dir)
-	if children <= 1 {
-		return
+	c.sizes = remember(c.sizes, dir, children, 1)
+}
+
+// remember keeps n in what is known of directories if it is above least.
+func remember(known map[string]int32, dir string, n, least int32) map[string]int32 {
+	delete(known, dir)
+	if n <= least {
+		return known
 	}
-	if c.sizes == nil || len(c.sizes) == mostCrowds {
-		c.sizes = make(map[string]int32)
+	if known == nil || len(known) == mostCrowds {
+		known = make(map[string]int32)
 	}
-	c.sizes[dir] = children
+	known[dir] = n
+	return known
+}
+
+// of is how many of the children of a directory are entries, as far as is known.
+func (c *Crowds) of(dir string, children int32) int32 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return children - c.others[dir]
 }
 
 // in reports whether there was a crowd in the directory.

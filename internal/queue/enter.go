@@ -67,7 +67,7 @@ func (q *Queue) enter(ctx context.Context, e *zkconn.Epoch, old *Ticket) (*Ticke
 		return nil, err
 	}
 	if t.inDoubt && n.Dir != nil {
-		t.guess = q.guess(t.Entry, t.children, n.Before, read)
+		t.guess = q.guess(t.Entry, n.Dir.NumChildren, n.Before, read)
 	}
 	// Cversion counts the changes to the set of children. If it is 1, this create was the first.
 	if q.Config != nil && n.Dir != nil && n.Dir.Cversion == 1 {
@@ -89,9 +89,10 @@ func (q *Queue) entered(n *node.Node, w *Waiter) (*Ticket, error) {
 	// An entry that is the only child of the directory is granted whatever can be granted at all: nobody
 	// is ahead of it, and nobody can get ahead of it any more. All others must learn who is ahead.
 	if n.Dir != nil {
-		t.children = n.Dir.NumChildren
-		q.Crowds.note(q.Dir, t.children)
-		if t.sole = t.children == 1; t.sole {
+		children := n.Dir.NumChildren
+		q.Crowds.note(q.Dir, children)
+		t.crowd = q.Crowds.of(q.Dir, children)
+		if t.sole = children == 1; t.sole {
 			t.sight.queued(0)
 		}
 	}

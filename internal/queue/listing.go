@@ -39,7 +39,7 @@ func (c *contest) ahead(ctx context.Context) ([]Entry, error) {
 
 // entries lists the queue, without most of the entries behind our own: the first time, behind many, with other entries of the session.
 func (c *contest) entries(ctx context.Context) (entries []Entry, err error) {
-	if c.listed || c.t.children <= deep || nearLimit(c.t.Entry.Seq) {
+	if c.listed || c.t.crowd <= deep || nearLimit(c.t.Entry.Seq) {
 		// Names behind our own are dropped, but not those with our uuid: they may be duplicates.
 		entries, err = c.q.list(ctx, c.epoch, func(names []string) ([]string, error) {
 			return notBehind(names, c.t.Entry), c.q.agree(names)
