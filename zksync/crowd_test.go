@@ -223,3 +223,23 @@ func TestALockAboveManyLocksIsLateOnce(t *testing.T) {
 		}
 	})
 }
+
+// Those ahead may give up, or be no entries, as here.
+func TestAWaiterListsWithinTheSessionTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		s := srv.Session(t, zksync.WithTimeout(4*time.Second))
+		nodes := make(map[string]string)
+		for i := range 4000 {
+			nodes[fmt.Sprint("/locks/", i)] = ""
+		}
+		srv.Load(nodes)
+		require.Greater(t, first(len(nodes)+1, 1), s.Timeout())
+		began := time.Now()
+		l, err := zksync.NewMutex(s, "/locks").LockContext(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, s.Timeout(), time.Since(began))
+		require.NoError(t, l.Unlock())
+		srv.DeleteAll("/locks")
+	})
+}

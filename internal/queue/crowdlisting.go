@@ -15,8 +15,10 @@ import (
 // share a listing.
 
 // due is how long after its creation an entry of a mutex lists for the first time, if there were n entries then, and so many entries
-// of its session wait to list. It cannot be granted before n hand-overs, and each takes a quarter of a millisecond at least. If all n
+// of its session wait to list. Usually it is not granted before n hand-overs, and each takes a quarter of a millisecond at least. If all n
 // list, a server also needs about a quarter of a microsecond for each name that it returns.
+//
+// If those ahead give up, nobody holds until then. So it is a session timeout at most, as after the crash of a holder.
 //
 // All others list at once: the readers or permits ahead may hold together, so nothing may be in the way. So does an entry of Try, whose
 // caller waits for no hand-over.
@@ -26,7 +28,7 @@ func (t *Ticket) due(waiting int) time.Duration {
 	}
 	n := t.crowd
 	handOvers := time.Duration(n) * 250 * time.Microsecond
-	return handOvers + handOvers*time.Duration(n)/1000/time.Duration(waiting)
+	return min(handOvers+handOvers*time.Duration(n)/1000/time.Duration(waiting), t.Epoch.Timeout())
 }
 
 // place is where and in which session entries share a listing. An entry of an earlier session may still join that one's.

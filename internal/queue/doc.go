@@ -101,8 +101,8 @@
 //
 // When a fleet enters at one instant, most of these names are overtaken. Listings at that instant would be n answers of n names.
 // So behind more than 64 others one listing serves all entries of a session that were made before it (crowdlisting.go).
-// Entries of a mutex also wait before it, the longer the more there are. Until then they are not the next: each entry ahead has
-// a hand-over to make.
+// Entries of a mutex also wait before it, the longer the more there are. Until then they are hardly the next: each entry ahead has
+// a hand-over to make. If all of these give up instead, nobody holds until then, for a session timeout at most.
 //
 // # A grant needs a session that lives
 //
