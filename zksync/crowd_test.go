@@ -48,6 +48,7 @@ func newCrowd(t *testing.T, sessions int) *crowd {
 		c.sessions = append(c.sessions, c.srv.Session(t, zksync.WithTimeout(30*time.Second)))
 	}
 	synctest.Wait()
+	c.srv.SetVersion("/locks/a", 10_000) // as if many had locked: an entry counts only those that write to the directory as ours do
 	c.began = time.Now()
 	c.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
 		c.mu.Lock()
@@ -98,17 +99,15 @@ func (c *crowd) listings() map[int64][]time.Duration {
 	return c.listed
 }
 
-// first is when an entry lists for the first time that was the n-th child of its directory, if so many of its session wait to list.
-func first(n, waiting int) time.Duration {
-	return time.Duration(n)*250*time.Microsecond + time.Duration(n*n)*250*time.Nanosecond/time.Duration(waiting)
-}
+// first is when an entry lists for the first time that was the n-th child of its directory.
+func first(n int) time.Duration { return time.Duration(n) * 250 * time.Microsecond }
 
 // It would be 500 listings of 500 names.
 func TestTheWaitersOfASessionInADeepCrowdShareOneListing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 10)
 		c.enter(t, 50)
-		time.Sleep(first(1+deep+500, 1))
+		time.Sleep(first(1 + deep + 500))
 		require.NotEmpty(t, c.listings())
 		for _, at := range c.listings() {
 			require.Len(t, at, 1)
@@ -120,13 +119,13 @@ func TestTheWaitersOfASessionInADeepCrowdShareOneListing(t *testing.T) {
 	})
 }
 
-// A server must not get all their listings at once. The 66th child lists after first(66, 1), and so on.
+// A server must not get all their listings at once. The 66th child lists after first(66), and so on.
 func TestWaitersOfManySessionsListOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 150
 		c := newCrowd(t, n)
 		c.enter(t, 1)
-		time.Sleep(first(1+deep+n, 1))
+		time.Sleep(first(1 + deep + n))
 		at := map[time.Duration]bool{}
 		for _, instants := range c.listings() {
 			require.Len(t, instants, 1)
@@ -135,7 +134,7 @@ func TestWaitersOfManySessionsListOneAfterTheOther(t *testing.T) {
 		require.NotEmpty(t, at)
 		require.Len(t, at, len(c.listings()), "no two at one instant")
 		for i := range n {
-			delete(at, first(1+deep+i+1, 1))
+			delete(at, first(1+deep+i+1))
 		}
 		require.Empty(t, at)
 		c.drain(t)
@@ -163,8 +162,8 @@ func TestAWaiterThatGivesUpDoesNotListForTheOthers(t *testing.T) {
 		nodes = append(nodes, c.foreign(t, conn, 1)...)
 		c.enter(t, 1) // the 69th
 		cancel()
-		time.Sleep(first(69, 2))
-		require.Equal(t, map[int64][]time.Duration{c.sessions[0].ID(): {first(69, 2)}}, c.listings())
+		time.Sleep(first(69))
+		require.Equal(t, map[int64][]time.Duration{c.sessions[0].ID(): {first(69)}}, c.listings())
 		for _, p := range nodes {
 			require.NoError(t, conn.Delete(p, -1))
 		}
@@ -176,13 +175,9 @@ func TestAWaiterThatGivesUpDoesNotListForTheOthers(t *testing.T) {
 func TestAListingThatManyAwaitIsRepeatedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 1)
-		c.enter(t, 200)
 		id := c.sessions[0].ID()
-		heal := c.srv.DropReplies(id)
-		time.Sleep(time.Second)
-		require.Len(t, c.listings()[id], 1)
-		heal()
-		c.srv.Disconnect(id)
+		c.srv.Intercept(zktest.On(zktest.GetChildren, "/locks/a").Of(id).Nth(1).LoseReply())
+		c.enter(t, 200)
 		time.Sleep(time.Minute)
 		require.Len(t, c.listings()[id], 2)
 		c.drain(t)
@@ -206,40 +201,87 @@ func TestAWaiterLearnsWhyItsSharedListingFails(t *testing.T) {
 }
 
 // Its children that are no entries are no crowd.
-func TestALockAboveManyLocksIsLateOnce(t *testing.T) {
+func TestALockAboveManyLocksIsNotLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Run(t)
-		below, s := srv.Session(t), srv.Session(t)
-		for i := range 2 * deep {
-			_, err := zksync.NewMutex(below, fmt.Sprint("/locks/", i)).LockContext(t.Context())
-			require.NoError(t, err)
+		nodes := make(map[string]string)
+		for i := range 10 * deep {
+			nodes[fmt.Sprint("/locks/", i)] = ""
 		}
-		for _, late := range []time.Duration{first(2*deep+1, 1), 0, 0} {
+		srv.Load(nodes)
+		s := srv.Session(t)
+		for _, late := range []time.Duration{0, 0, first(10*deep + 1), 0} {
+			if late > 0 {
+				srv.SetVersion("/locks", 10_000) // many have locked: a session must list once to know
+				s = srv.Session(t)
+			}
 			began := time.Now()
 			l, err := zksync.NewMutex(s, "/locks").LockContext(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, late, time.Since(began))
 			require.NoError(t, l.Unlock())
 		}
+		srv.DeleteAll("/locks")
 	})
 }
 
-// Those ahead may give up, or be no entries, as here.
-func TestAWaiterListsWithinTheSessionTimeout(t *testing.T) {
+// behind has a session with this timeout wait behind n entries that are not sealed. listed is when it has listed.
+func behind(t *testing.T, timeout time.Duration, n int) (nodes []string, conn *zk.Conn, listed func() []time.Duration) {
+	c := newCrowd(t, 0)
+	conn = c.srv.Connect(t, time.Minute)
+	nodes = c.foreign(t, conn, n-1-deep)
+	require.NoError(t, c.holder.Unlock()) // and all others of ours
+	c.waiters.Wait()
+	synctest.Wait()
+	nodes = append(nodes, c.foreign(t, conn, 1+deep)...)
+	s := c.srv.Session(t, zksync.WithTimeout(timeout))
+	c.began = time.Now()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.lock(t, context.Background(), s)
+	}()
+	t.Cleanup(func() { <-done })
+	return nodes, conn, func() []time.Duration { return c.listings()[s.ID()] }
+}
+
+// Servers that must list for all at once would let sessions end.
+func TestBehindThousandsAWaiterListsWhenTheServersCanHaveListedForThoseAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Run(t)
-		s := srv.Session(t, zksync.WithTimeout(4*time.Second))
-		nodes := make(map[string]string)
-		for i := range 4000 {
-			nodes[fmt.Sprint("/locks/", i)] = ""
+		const n = 2600
+		nodes, conn, listed := behind(t, 30*time.Second, n)
+		time.Sleep(time.Minute)
+		require.Equal(t, []time.Duration{(n+1)*(n+1)*time.Microsecond - 5*time.Second}, listed())
+		for _, p := range nodes {
+			require.NoError(t, conn.Delete(p, -1))
 		}
-		srv.Load(nodes)
-		require.Greater(t, first(len(nodes)+1, 1), s.Timeout())
-		began := time.Now()
-		l, err := zksync.NewMutex(s, "/locks").LockContext(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, s.Timeout(), time.Since(began))
-		require.NoError(t, l.Unlock())
-		srv.DeleteAll("/locks")
+	})
+}
+
+func TestAWaiterLearnsWithinATimeoutThatThoseAheadHaveGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 3000
+		nodes, conn, listed := behind(t, 4*time.Second, n)
+		time.Sleep(time.Second)
+		for _, p := range nodes[deep-1:] {
+			require.NoError(t, conn.Delete(p, -1))
+		}
+		time.Sleep(time.Minute)
+		require.Equal(t, []time.Duration{first(n+1) + 4*time.Second}, listed(), "it has asked at its first instant, and then after a timeout")
+		for _, p := range nodes[:deep-1] {
+			require.NoError(t, conn.Delete(p, -1))
+		}
+	})
+}
+
+func TestAWaiterListsAfterThreeTimeoutsInAnyCase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 4000
+		nodes, conn, listed := behind(t, 4*time.Second, n)
+		time.Sleep(time.Minute)
+		require.Equal(t, []time.Duration{12 * time.Second}, listed())
+		for _, p := range nodes {
+			require.NoError(t, conn.Delete(p, -1))
+		}
 	})
 }

@@ -14,21 +14,35 @@ import (
 // all must list. That would be n listings of n names at once. So an entry behind many lists late, and the entries of one session
 // share a listing.
 
-// due is how long after its creation an entry of a mutex lists for the first time, if there were n entries then, and so many entries
-// of its session wait to list. Usually it is not granted before n hand-overs, and each takes a quarter of a millisecond at least. If all n
-// list, a server also needs about a quarter of a microsecond for each name that it returns.
-//
-// If those ahead give up, nobody holds until then. So it is a session timeout at most, as after the crash of a holder.
+// due is how long after its creation an entry of a mutex lists for the first time. Usually it is not granted before a hand-over of each
+// entry ahead, which takes a quarter of a millisecond at least.
 //
 // All others list at once: the readers or permits ahead may hold together, so nothing may be in the way. So does an entry of Try, whose
 // caller waits for no hand-over.
-func (t *Ticket) due(waiting int) time.Duration {
+func (t *Ticket) due() time.Duration {
 	if t.Entry.Kind != KindLock || t.delayed.once {
 		return 0
 	}
-	n := t.crowd
-	handOvers := time.Duration(n) * 250 * time.Microsecond
-	return min(handOvers+handOvers*time.Duration(n)/1000/time.Duration(waiting), t.Epoch.Timeout())
+	return time.Duration(t.crowd) * 250 * time.Microsecond
+}
+
+// later returns how much longer an entry that is due waits, if so many entries of its session share the listing. If all n entries
+// list n names, the servers and their clients need about n times n microseconds. They may be behind by a sixth of the
+// session timeout; if it were more, sessions would end. So the entries that are further back list one after the other.
+//
+// The entry looks again each session timeout, and lists if only few can be ahead still: if all ahead give up, nobody holds for
+// no longer than after the crash of a holder. After three timeouts it lists in any case.
+func (c *contest) later(ctx context.Context, waiting int) time.Duration {
+	t, timeout := c.t, c.epoch.Timeout()
+	if t.due() == 0 {
+		return 0
+	}
+	st, there, err := c.epoch.Exists(ctx, c.q.Dir)
+	if err != nil || !there || t.crowd-(deleted(st)-t.deleted) <= deep {
+		return 0
+	}
+	work := time.Duration(t.crowd) * time.Duration(st.NumChildren) * time.Microsecond / time.Duration(waiting)
+	return min(time.Until(t.delayed.entered.Add(min(work-timeout/6, 3*timeout))), timeout)
 }
 
 // place is where and in which session entries share a listing. An entry of an earlier session may still join that one's.
@@ -56,14 +70,18 @@ type listing struct {
 func (c *Crowds) list(ctx context.Context, by *contest) ([]Entry, error) {
 	l, waiting := c.plan(place{by.epoch, by.q.Dir})
 	defer c.leave(l)
-	timer := time.NewTimer(time.Until(by.t.delayed.entered.Add(by.t.due(waiting))))
+	timer := time.NewTimer(time.Until(by.t.delayed.entered.Add(by.t.due())))
 	defer timer.Stop()
 	for after := (<-chan struct{})(nil); ; {
 		select {
 		case <-l.done:
 			return l.read(by.q)
 		case <-timer.C:
-			after = l.after
+			if wait := by.later(ctx, waiting); wait > 0 {
+				timer.Reset(wait)
+			} else {
+				after = l.after
+			}
 		case <-after:
 			after = nil
 			c.begin(ctx, l)

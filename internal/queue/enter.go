@@ -91,7 +91,8 @@ func (q *Queue) entered(n *node.Node, w *Waiter) (*Ticket, error) {
 	if n.Dir != nil {
 		children := n.Dir.NumChildren
 		q.Crowds.note(q.Dir, children)
-		t.crowd = q.Crowds.of(q.Dir, children)
+		// Each entry of ours writes to the directory, so there are no more of them than versions: its other children are nodes below the lock.
+		t.crowd, t.deleted = min(q.Crowds.of(q.Dir, children), n.Dir.Version), deleted(n.Dir)
 		if t.sole = children == 1; t.sole {
 			t.sight.queued(0)
 		}

@@ -1,6 +1,10 @@
 package queue
 
-import "github.com/go-menagerie/menagerie/internal/zkconn"
+import (
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-menagerie/menagerie/internal/zkconn"
+)
 
 // Each entry writes its name, without the number, into the data of the directory. So an attempt that reads them
 // before it enters learns who entered last, in one small answer, however many wait, and need not list.
@@ -49,8 +53,8 @@ func (q *Queue) guess(self Entry, children int32, looked *zkconn.Content, read *
 	if looked == nil || !q.guesses() || nearLimit(self.Seq) {
 		return nil
 	}
-	if made := int32(uint32(looked.Stat.Cversion+looked.Stat.NumChildren) / 2); made != self.Seq {
-		return nil // Cversion counts the creates and the deletions, and may overflow
+	if made(looked.Stat) != self.Seq {
+		return nil
 	}
 	ahead, ok := ParseEntry(string(looked.Data) + formatSequence(self.Seq-1))
 	if !ok || !ahead.exclusive() || children != 2 && !ahead.sealed() {
@@ -58,3 +62,9 @@ func (q *Queue) guess(self Entry, children int32, looked *zkconn.Content, read *
 	}
 	return &guess{ahead, children}
 }
+
+// made is how many children a directory has had in all. Cversion counts the creates and the deletions, and may overflow.
+func made(dir *zk.Stat) int32 { return int32(uint32(dir.Cversion+dir.NumChildren) / 2) }
+
+// deleted is how many of them were deleted.
+func deleted(dir *zk.Stat) int32 { return made(dir) - dir.NumChildren }
