@@ -269,17 +269,18 @@ func (t *Ticket) deletion() any { return &zk.DeleteRequest{Path: t.Node, Version
 // Sole reports whether the entry was the only child of the directory, right after it was made.
 func (t *Ticket) Sole() bool { return t.sole }
 
-// AloneIn reports whether the names in the directory show no other contender, and no request to give the lock up that
+// AloneIn reports whether the names in the directory show the entry, no other contender, and no request to give the lock up that
 // the holder does not listen for.
 func (t *Ticket) AloneIn(names []string) bool {
-	request := requestName(t.Entry.UUID)
+	there, request := false, requestName(t.Entry.UUID)
 	for _, name := range names {
 		en, ok := ParseEntry(name)
+		there = there || name == t.Entry.Name
 		if ok && en.Name != t.Entry.Name || name == request && !t.Asked.node.Load() {
 			return false
 		}
 	}
-	return true
+	return there
 }
 
 // Over reports whether nothing may be granted on the ticket any more.
