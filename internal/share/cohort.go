@@ -10,6 +10,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/node"
 	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/session"
+	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
 // Cohort is the goroutines of this process that share one object. It separates two things: who
@@ -45,8 +46,10 @@ type grant struct {
 	until time.Time   // when the lingering ends
 	heeds bool        // it has lingered, so a request to give the lock up ends the next time
 
-	company company // whether other contenders are known: see handover.go
-	first   uint32  // what passes was at since
+	company company       // whether other contenders are known: see handover.go
+	asked   time.Time     // when the servers were asked for them
+	watch   *zkconn.Watch // which tells of others; nil before the first answer
+	first   uint32        // what passes was at since
 
 	placed bool // those who wait were told that this process holds the place
 }

@@ -14,7 +14,8 @@ import (
 // without the question, because another contender probably waits.
 //
 // When the watch fires the bound counts from that moment, until the ticket is given up. A late event delays other contenders by as
-// much. It cannot be late for ever: the wire has it before the answers to later syncs, and without those the lease ends.
+// much. It cannot be late for ever: the wire has it before the answers to later syncs, and without those the lease ends. If it
+// is lost, the answer to the next question shows them: an answer counts for a session timeout, like the quiet of a waiter.
 
 // company is what is known of contenders other than this object.
 type company uint8
@@ -40,7 +41,15 @@ func (g *grant) unsettled() bool {
 
 // mayPass reports whether the ticket may go to the next waiter of this process. mu is held.
 func (g *grant) mayPass(now time.Time) bool {
-	return (g.company == alone || g.within(now)) && g.passable(now)
+	return (g.known(now) == alone || g.within(now)) && g.passable(now)
+}
+
+// known is the company as far as the newest answer still counts. mu is held.
+func (g *grant) known(now time.Time) company {
+	if g.company == alone && now.Sub(g.asked) >= g.ticket.Epoch.Timeout() {
+		return unsure
+	}
+	return g.company
 }
 
 // within reports whether the bound is not reached. mu is held.
@@ -56,13 +65,17 @@ func (g *grant) passable(now time.Time) bool {
 
 // mayStay reports whether further hand-overs may be allowed if the servers are asked for other contenders. mu is held.
 func (g *grant) mayStay(now time.Time) bool {
-	return g.company == unsure && g.ticket.Sole() && g.passable(now)
+	return g.known(now) == unsure && g.ticket.Sole() && g.passable(now)
 }
 
 // stays asks whether others queue, unless that is known, and reports whether the ticket may be handed over beyond the bound.
 func (g *grant) stays(ctx context.Context) bool {
 	g.c.mu.Lock()
-	asks := g.mayStay(time.Now())
+	now := time.Now()
+	asks := g.mayStay(now)
+	if asks {
+		g.asked = now
+	}
 	g.c.mu.Unlock()
 	if asks {
 		g.look(ctx)
@@ -77,7 +90,7 @@ func (g *grant) stays(ctx context.Context) bool {
 // bound, has it: it would wake others at every change of the directory. The removal of the ticket's own node ends it.
 func (g *grant) look(ctx context.Context) {
 	c := g.c
-	_, listing, err := g.ticket.Epoch.WatchChildren(ctx, c.side.q.Dir, func(zkconn.Event) {
+	w, listing, err := g.ticket.Epoch.WatchChildren(ctx, c.side.q.Dir, func(zkconn.Event) {
 		// This runs in the goroutine that reads the connection. It must
 		// not wait for the requests that giving the ticket up may need.
 		c.side.at.Session.Spawn(g.joined)
@@ -90,7 +103,10 @@ func (g *grant) look(ctx context.Context) {
 	default:
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if g.company == unsure { // else the event of the watch was quicker
+		if g.watch != nil {
+			g.watch.Stop() // its event does not matter any more: if it comes, so does that of w
+		}
+		if g.watch = w; g.company == unsure { // else the event of the watch was quicker
 			g.company = alone
 		}
 	}

@@ -11,10 +11,13 @@ func (g *grant) linger(now time.Time) bool {
 	if c.side.at.Settings.Linger <= 0 || c.side.at.Session.Closing() || g.unsettled() || g.company == others || !e.ValidAt(now) {
 		return false
 	}
-	if !g.heeds {
-		if g.company == unsure && !c.side.at.Session.Spawn(func() { g.look(c.side.at.Session.Context()) }) {
+	if g.known(now) == unsure && (g.asked.IsZero() || g.company == alone) { // else the answer is on its way
+		g.asked = now
+		if !c.side.at.Session.Spawn(func() { g.look(c.side.at.Session.Context()) }) {
 			return false
 		}
+	}
+	if !g.heeds {
 		// Whoever asks writes to a node that is there already, if a holder has listened: no child watch tells of that.
 		g.ticket.Asked.Heed(func() { c.side.at.Session.Spawn(func() { g.giveUp() }) })
 	}

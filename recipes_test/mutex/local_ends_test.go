@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-menagerie/menagerie/internal/testing/proving"
 	"github.com/go-menagerie/menagerie/zksync"
+	"github.com/go-menagerie/menagerie/zktest"
 )
 
 // A process whose node is gone before it asks for other contenders is not alone: it has no place at all.
@@ -78,4 +79,39 @@ func TestCancelWhileItAsksIsNoLoss(t *testing.T) {
 		}
 		require.Zero(t, v.Server.Watches())
 	})
+}
+
+// An event may be lost: as a waiter that hears nothing, a process that hears nothing asks again after a session timeout.
+func TestAStrangerIsServedAlthoughItsEventIsLost(t *testing.T) {
+	for name, begin := range map[string]func(*zksync.Session) *locals{
+		"hands over": func(s *zksync.Session) *locals {
+			return use(zksync.NewMutex(s, proving.LockPath), 4, 20*time.Millisecond)
+		},
+		"lingers": func(s *zksync.Session) *locals {
+			return use(zksync.NewMutex(s, proving.LockPath, zksync.WithLinger(time.Hour)), 1, 20*time.Millisecond)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			proving.InProcess(t, func(t *testing.T, v *proving.Env) {
+				const timeout = 10 * time.Second
+				s := v.Session(zksync.WithTimeout(timeout))
+				u := begin(s)
+				start := time.Now()
+				time.Sleep(time.Second)
+				looks := v.Server.RequestsOf(s.ID(), zktest.GetChildren)
+				require.Equal(t, 1, looks)
+				time.Sleep(10*timeout - time.Since(start))
+				require.Equal(t, looks+9, v.Server.RequestsOf(s.ID(), zktest.GetChildren))
+				require.Equal(t, 1, v.Server.Watches()-1, "that of the own node is the other one")
+				_, nodes := u.held()
+				require.Equal(t, 1, nodes)
+				v.Server.Intercept(zktest.On(zktest.EventChildrenChanged, proving.LockPath).Of(s.ID()).Times(1).Lose())
+				start = time.Now()
+				a := proving.Begin(context.Background(), zksync.NewMutex(v.Session(), proving.LockPath))
+				require.NoError(t, v.Granted(a).Unlock())
+				require.LessOrEqual(t, a.At.Sub(start), timeout+20*time.Millisecond)
+				u.end()
+			})
+		})
+	}
 }
