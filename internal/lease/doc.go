@@ -6,7 +6,7 @@
 //
 //   - The session ends, as a server or the lease clock says: zkconn's tenure.end, then Ticket.End(Expired), then ErrLost.
 //   - The node is removed, as a watch or a refused transaction says: Ticket.End(Removed), then ErrLost.
-//   - The bound of WithMaxHold has passed: the timer of BoundBy, then ErrMaxHold, then Grantor.Release.
+//   - The bound of WithMaxHold has passed: the timer of Bound, then ErrMaxHold, then Grantor.Release.
 //   - The session is closed: Session.Close, then the Finish of its grantor or of the lease itself, with ErrReleased.
 //
 // Package zksync shows [Lease] to users.

@@ -23,7 +23,6 @@ type Lease struct {
 	since    time.Time   // when it was granted
 	began    time.Time   // when its hold began: see Continue
 	bound    *time.Timer // ends it, if WithMaxHold was given
-	ends     time.Time   // when bound does; zero without it
 	sublease *sublease   // nil for the lease of a grant
 
 	// given says that a sublease was given back or moved, or that the UnlockDropIn of a hold of the form without leases
@@ -85,19 +84,27 @@ func (l *Lease) Continue(old *Lease) *Lease {
 	return l
 }
 
-// BoundBy ends the lease d after its hold began, and gives the hold up. 0 means no bound.
-func (l *Lease) BoundBy(d time.Duration) {
-	if d <= 0 {
+// Bound ends the lease when the time of WithMaxHold since its hold began has passed, and gives the hold up.
+func (l *Lease) Bound() {
+	ends := l.ends()
+	if ends.IsZero() {
 		return
 	}
 	l.mu.Lock() // the timer may fire at once, and Finish reads bound
 	defer l.mu.Unlock()
-	l.ends = l.began.Add(d)
-	l.bound = time.AfterFunc(time.Until(l.ends), func() {
+	l.bound = time.AfterFunc(time.Until(ends), func() {
 		if l.Finish(errs.ErrMaxHold) {
 			l.grantor.Release(l, 0)
 		}
 	})
+}
+
+// ends is when Bound ends the lease; zero without WithMaxHold.
+func (l *Lease) ends() time.Time {
+	if d := l.access.Settings.MaxHold; d > 0 {
+		return l.began.Add(d)
+	}
+	return time.Time{}
 }
 
 // GrantedBy reports whether l is the lease of a grant of g, and no sublease.
@@ -183,10 +190,7 @@ func (l *Lease) Expires() time.Time {
 	if l.sublease != nil {
 		return l.sublease.outer.Expires()
 	}
-	l.mu.Lock()
-	bound := l.ends
-	l.mu.Unlock()
-	at := l.ticket.Epoch.Expires()
+	at, bound := l.ticket.Epoch.Expires(), l.ends()
 	if !at.IsZero() && !bound.IsZero() && bound.Before(at) {
 		return bound
 	}

@@ -160,6 +160,6 @@ func (s *side) give(l *lease.Lease, p *queue.Ticket, seq uint32, now time.Time) 
 	}
 	l.Grant(p, seq, now)
 	s.dropIns.add(s.q.Kind, l)
-	l.BoundBy(s.at.Settings.MaxHold)
+	l.Bound()
 	return true
 }

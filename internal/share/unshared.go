@@ -77,7 +77,7 @@ func (g *Unshared) take(l *lease.Lease, p *queue.Ticket) (*lease.Lease, error) {
 		p.Leave(0)
 		return nil, errs.ErrClosed
 	}
-	l.BoundBy(g.at.Settings.MaxHold)
+	l.Bound()
 	// Until now the ticket had OnLoss(nil): a loss ended it, and there was no lease to end.
 	p.OnLoss(func(*queue.Ticket) { l.Finish(errs.ErrLost) }) // at once, if the ticket has been lost by now
 	return l, nil
