@@ -190,11 +190,11 @@ func (c *Cohort) withdraw(w *waiter) (cancelled *acquisition) {
 	defer c.mu.Unlock()
 	// A waiter that is no longer on the list has its answer. Then an acquisition
 	// that runs now is not the one that w waited for, and must go on.
-	waited := w.place != nil
+	waited := w.waits
 	c.waiters.remove(w)
 	c.acquisition.leftBy(&c.side, w)
 	w.held = c.hold
-	if a := c.acquisition; a != nil && waited && (c.waiters.len() == 0 || a.speaksFor(w)) {
+	if a := c.acquisition; a != nil && waited && (c.waiters.len == 0 || a.speaksFor(w)) {
 		c.become(idle, nil, nil, nil)
 		a.cancel(errNobody)
 		c.advance(nil)
@@ -208,7 +208,7 @@ func (c *Cohort) stands(w *waiter) (entry string, own bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case w.place == nil:
+	case !w.waits:
 	case c.acquisition != nil:
 		return c.acquisition.standing(w)
 	case c.state == held:
@@ -221,7 +221,7 @@ func (c *Cohort) stands(w *waiter) (entry string, own bool) {
 // yet: the state is idle, or it is held with old, which the acquisition gives up in the same request, unless it stays. In the other
 // states it does nothing: whatever ends such a state calls advance, or grants to the first of them itself. mu is held.
 func (c *Cohort) advance(old *grant) {
-	if c.waiters.len() == 0 || c.state != idle && old == nil {
+	if c.waiters.len == 0 || c.state != idle && old == nil {
 		return
 	}
 	if !c.side.at.Session.Spawn(c.begin(old)) {
@@ -249,7 +249,7 @@ func (c *Cohort) begin(old *grant) (run func()) {
 		old.ticket.Retire()
 		return c.side.q.ObtainFrom(ctx, c.ticketLost, old.ticket)
 	}
-	a, run := c.side.newAcquisition(c.waiters.first(), get, c, func(a *acquisition, p *queue.Ticket, err error) *queue.Ticket {
+	a, run := c.side.newAcquisition(c.waiters.first, get, c, func(a *acquisition, p *queue.Ticket, err error) *queue.Ticket {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		switch {
@@ -314,7 +314,7 @@ func (c *Cohort) grantTo(l *lease.Lease, g *grant, now time.Time) bool {
 	granted := c.side.give(l, g.ticket, g.passes, now)
 	if granted {
 		c.become(held, nil, g, l)
-		if first := c.waiters.first(); first != nil && first.tr.Waits() && !g.placed {
+		if first := c.waiters.first; first != nil && first.tr.Waits() && !g.placed {
 			c.waiters.placed(g.place())
 			g.placed = true // those who come from now on are told when they come
 		}
@@ -346,9 +346,9 @@ func (c *Cohort) Release(l *lease.Lease, grace time.Duration) {
 		c.become(idle, nil, nil, nil)
 		c.advance(nil)
 		unwanted = g.ticket
-	case c.waiters.len() > 0 && g.mayPass(now):
+	case c.waiters.len > 0 && g.mayPass(now):
 		c.pass(g, l, now)
-	case c.waiters.len() > 0:
+	case c.waiters.len > 0:
 		if !g.mayStay(now) {
 			removed = g.ticket.Retire() // its removal, which is part of that request, may be told before the answer: it is no loss
 		}
@@ -425,5 +425,5 @@ func (c *Cohort) At() *session.Access { return c.side.at }
 func (c *Cohort) Waiting() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.waiters.len()
+	return c.waiters.len
 }

@@ -21,7 +21,7 @@ func TestALineIsLeftInTheSameTimeHoweverLongItIs(t *testing.T) {
 		q.remove(w) // a second time does nothing
 	}
 	require.Less(t, time.Since(begin), time.Minute, "less than a second of processor time, if nothing is moved")
-	require.Equal(t, 1, q.len())
+	require.Equal(t, 1, q.len)
 	require.Same(t, all[0], q.next())
 	require.Nil(t, q.next())
 }

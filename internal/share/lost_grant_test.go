@@ -163,7 +163,7 @@ func TestATryIsGrantedOrRefusedWheneverTheTicketIsLost(t *testing.T) {
 			<-marked
 			c.mu.Lock()
 			require.Equal(t, err == nil, l != nil)
-			require.Zero(t, c.waiters.len(), "a Try waits for nobody")
+			require.Zero(t, c.waiters.len, "a Try waits for nobody")
 			c.mu.Unlock()
 		}
 	})

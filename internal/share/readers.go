@@ -161,7 +161,7 @@ func (r *Readers) withdraw(b *batch, w *waiter) (cancelled *acquisition) {
 	switch {
 	case b.state != acquiring:
 		return nil
-	case b.waiters.len() == 0:
+	case b.waiters.len == 0:
 		r.forget(b)
 		cancelled.cancel(errNobody)
 	case cancelled.speaksFor(w):
@@ -177,7 +177,7 @@ func (r *Readers) withdraw(b *batch, w *waiter) (cancelled *acquisition) {
 func (r *Readers) stands(b *batch, w *waiter) (entry string, own bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if w.place == nil {
+	if !w.waits {
 		return "", false
 	}
 	return b.acquisition.standing(w)
@@ -193,7 +193,7 @@ func (r *Readers) newBatch() *batch {
 // begin begins the acquisition of a ticket for b. mu is held.
 func (r *Readers) begin(b *batch) {
 	get := func(ctx context.Context) (*queue.Ticket, error) { return r.q.Obtain(ctx, r.ticketLost) }
-	a, run := r.newAcquisition(b.waiters.first(), get, b, func(a *acquisition, p *queue.Ticket, err error) *queue.Ticket {
+	a, run := r.newAcquisition(b.waiters.first, get, b, func(a *acquisition, p *queue.Ticket, err error) *queue.Ticket {
 		return r.acquisitionEnded(b, a, p, err)
 	})
 	b.acquisition = a
@@ -209,7 +209,7 @@ func (r *Readers) acquisitionEnded(b *batch, a *acquisition, p *queue.Ticket, er
 	switch {
 	case b.acquisition != a: // another has begun
 		return p
-	case err != nil || b.waiters.len() == 0:
+	case err != nil || b.waiters.len == 0:
 		r.end(b, err)
 		return p
 	case p.Over(): // lost since it was granted; ticketLost found no batch of it then, so it is dealt with here

@@ -1,7 +1,6 @@
 package share
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"time"
@@ -21,7 +20,9 @@ type waiter struct {
 	guard *guard        // nil without deadlock detection
 	tr    *lease.Tracing
 	err   error
-	place *list.Element // in its line; nil once it is off it
+
+	waits      bool    // it is in a line
+	prev, next *waiter // there
 
 	// What the waiter waited for until it gave up: an acquisition, and why its newest attempt failed, or a hold of this process.
 	acquisition *acquisition
@@ -44,40 +45,52 @@ func (w *waiter) failed(err error) {
 }
 
 // line is the goroutines that wait, in the order in which they came. Each call takes the same time, however many wait: a
-// deadline may end all waits at once.
-type line struct{ list list.List }
+// deadline may end all waits at once. The waiters carry the links, so that a hand-over allocates nothing for them.
+type line struct {
+	first, last *waiter // nil if nobody waits
+	len         int
+}
 
-func (q *line) len() int { return q.list.Len() }
-
-func (q *line) add(w *waiter) { w.place = q.list.PushBack(w) }
+func (q *line) add(w *waiter) {
+	w.waits, w.prev = true, q.last
+	if q.last == nil {
+		q.first = w
+	} else {
+		q.last.next = w
+	}
+	q.last = w
+	q.len++
+}
 
 // remove takes w off, if it is still in the line.
 func (q *line) remove(w *waiter) {
-	if w.place != nil {
-		q.list.Remove(w.place)
-		w.place = nil
+	if !w.waits {
+		return
 	}
-}
-
-// first is the waiter that came first; nil if nobody waits.
-func (q *line) first() *waiter {
-	first := q.list.Front()
-	if first == nil {
-		return nil
+	if w.prev == nil {
+		q.first = w.next
+	} else {
+		w.prev.next = w.next
 	}
-	return first.Value.(*waiter)
+	if w.next == nil {
+		q.last = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.waits, w.prev, w.next = false, nil, nil
+	q.len--
 }
 
 // placed notes where all stand.
 func (q *line) placed(p queue.Place) {
-	for e := q.list.Front(); e != nil; e = e.Next() {
-		e.Value.(*waiter).tr.Place(p)
+	for w := q.first; w != nil; w = w.next {
+		w.tr.Place(p)
 	}
 }
 
 // next takes off the waiter that came first; nil if nobody waits.
 func (q *line) next() *waiter {
-	w := q.first()
+	w := q.first
 	if w != nil {
 		q.remove(w)
 	}

@@ -226,7 +226,7 @@ func (w *world) sound() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	has := func(b bool) string { return map[bool]string{true: "x", false: "-"}[b] }
-	shape := has(c.grant != nil) + has(c.hold != nil) + has(c.waiters.len() > 0)
+	shape := has(c.grant != nil) + has(c.hold != nil) + has(c.waiters.len > 0)
 	want := map[state]string{idle: "---", acquiring: "--?", held: "xx?", lingering: "x--", replacing: "-x?", runsOn: "-x?"}[c.state]
 	for i := range want {
 		if want[i] != '?' && want[i] != shape[i] && !w.closed {
