@@ -122,8 +122,8 @@ func WithSessionFile(path string) SessionOption {
 
 // WithHandover sets how many times in a row a process may hand its place to the next goroutine of the same
 // object, without a request, while another contender waits. The default is 32, within 10 ms. Both count from the
-// grant, or from the moment when the process is notified of the contender. While none waits there is no bound:
-// where it would be, the process asks the servers, then once in each session timeout. 0 turns hand-overs off.
+// grant, or from the moment when the process is notified of the contender. While none waits there is no bound, but
+// the process asks the servers once in each session timeout. 0 turns hand-overs off.
 func WithHandover(n int) Option {
 	return session.ForLock("WithHandover", func(s *session.Settings) {
 		if n < 0 {
