@@ -11,8 +11,8 @@ import (
 )
 
 // When a fleet enters a queue at one instant, the last name is nearly always overtaken between its read and the entry, so
-// all must list. That would be n listings of n names at once. So an entry behind many lists late, and the entries of one session
-// share a listing.
+// all must list. That would be n listings of n names at once. So behind many the entries of one session share a listing, and that of a
+// mutex is late.
 
 // due is how long after its creation an entry of a mutex lists for the first time. Usually it is not granted before a hand-over of each
 // entry ahead, which takes a quarter of a millisecond at least.
@@ -45,7 +45,7 @@ func (c *contest) later(ctx context.Context, waiting int) time.Duration {
 	return min(time.Until(t.delayed.entered.Add(min(work-timeout/6, 3*timeout))), timeout)
 }
 
-// place is where and in which session entries share a listing. An entry of an earlier session may still join that one's.
+// place is where and in which session entries share a listing. An entry of a session that has just ended may still come.
 type place struct {
 	epoch *zkconn.Epoch
 	dir   string
