@@ -100,7 +100,7 @@ func (c *crowd) listings() map[int64][]time.Duration {
 }
 
 // first is when an entry lists for the first time that was the n-th child of its directory.
-func first(n int) time.Duration { return time.Duration(n) * 250 * time.Microsecond }
+func first(n int) time.Duration { return time.Duration(n) * 30 * time.Microsecond }
 
 // It would be 500 listings of 500 names.
 func TestTheWaitersOfASessionInADeepCrowdShareOneListing(t *testing.T) {
