@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -100,6 +101,34 @@ type written struct {
 
 // Encode returns the data of a node.
 func (c Content) Encode() []byte {
+	if c.Under == "" && c.Trace == "" && c.ID == "" && len(c.Data) == 0 && !c.Removed && c.Reason == "" && c.Token.IsZero() {
+		return c.Owner.encode(c.Since)
+	}
+	return c.marshal()
+}
+
+// begin is what the data of all nodes of an owner begin with, up to the time.
+type begin struct {
+	of   Owner
+	data []byte
+}
+
+// newest is that of the newest node. Nearly all nodes of a process have the same owner, and
+// to marshal it took an eighth of the processor time of a lock.
+var newest atomic.Pointer[begin]
+
+func (o Owner) encode(since time.Time) []byte {
+	b := newest.Load()
+	if b == nil || b.of != o {
+		data := Content{Owner: o}.marshal()
+		b = &begin{o, data[:len(data)-len(`0001-01-01T00:00:00Z"}`)]}
+		newest.Store(b)
+	}
+	data := append(make([]byte, 0, len(b.data)+len(time.RFC3339Nano)+2), b.data...)
+	return append(since.UTC().AppendFormat(data, time.RFC3339Nano), `"}`...)
+}
+
+func (c Content) marshal() []byte {
 	w := written{
 		Host:  printable(c.Host, maxOwnerHost),
 		PID:   c.PID,

@@ -173,3 +173,12 @@ func TestTheReasonOfARemovalIsCleanedAndBounded(t *testing.T) {
 	require.Equal(t, "ab", Decode([]byte(`{"host":"h","removed":true,"reason":"a\u001b\u202eb"}`)).Reason)
 	require.False(t, Decode([]byte(`{"host":"h","removed":"yes"}`)).Removed)
 }
+
+func TestTheOwnerAloneIsWrittenAsBesideOtherFields(t *testing.T) {
+	for _, o := range []Owner{{}, {Host: "web-3", PID: 4711, Name: "invoices"}, {Host: "a\"b\\c", PID: 1, Name: "<é>\x00"}, {Name: "invoices"}, {Host: "web-3", PID: 4711, Name: "invoices"}} {
+		for _, since := range []time.Time{time.Now(), time.Unix(1, 5e8), {}} {
+			c := Content{Owner: o, Since: since}
+			require.Equal(t, string(c.marshal()), string(c.Encode()))
+		}
+	}
+}
