@@ -237,7 +237,7 @@ bench-compare: bin/benchcompare ## times, requests, bytes and allocations of thi
 bench-page: RIVALS ?= --write docs/benchmarks.md
 
 .PHONY: bench-page
-bench-page: zookeeper ## Curator, kazoo, etcd, redsync and others beside ours; writes docs/benchmarks.md and its charts: ten minutes
+bench-page: zookeeper ## Curator, kazoo, etcd, redsync and others beside ours; writes docs/benchmarks.md and its charts: a quarter of an hour
 	$(alone) -C bench/rivals vet ./...
 	$(alone) -C bench/rivals test -count=1 ./...
 	$(alone) -C bench/rivals build -o ../../bin/rivals .
