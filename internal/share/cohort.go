@@ -235,19 +235,9 @@ func (c *Cohort) advance(old *grant) {
 // begin makes an acquisition and the state acquiring. run carries the acquisition out: it is one call of
 // queue.Queue.ObtainFrom, unless old stays, and ends in acquisitionEnded. mu is held.
 func (c *Cohort) begin(old *grant) (run func()) {
-	var before *lease.Lease
+	get, before := c.obtain, (*lease.Lease)(nil)
 	if old != nil {
-		before, old.placed = c.hold, false // for those who come while it asks
-	}
-	get := func(ctx context.Context) (*queue.Ticket, error) {
-		if old == nil {
-			return c.side.q.Obtain(ctx, c.ticketLost)
-		}
-		if old.stays(ctx) {
-			return old.ticket, nil
-		}
-		old.ticket.Retire()
-		return c.side.q.ObtainFrom(ctx, c.ticketLost, old.ticket)
+		get, before, old.placed = old.renew, c.hold, false // for those who come while it asks
 	}
 	a, run := c.side.newAcquisition(c.waiters.first, get, c, func(a *acquisition, p *queue.Ticket, err error) *queue.Ticket {
 		c.mu.Lock()
@@ -264,6 +254,10 @@ func (c *Cohort) begin(old *grant) (run func()) {
 	})
 	c.become(acquiring, a, nil, nil)
 	return run
+}
+
+func (c *Cohort) obtain(ctx context.Context) (*queue.Ticket, error) {
+	return c.side.q.Obtain(ctx, c.ticketLost)
 }
 
 // acquisitionEnded is called with a ticket for the first who

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/go-menagerie/menagerie/internal/queue"
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
@@ -66,6 +67,15 @@ func (g *grant) passable(now time.Time) bool {
 // mayStay reports whether further hand-overs may be allowed if the servers are asked for other contenders. mu is held.
 func (g *grant) mayStay(now time.Time) bool {
 	return g.known(now) == unsure && g.ticket.Sole() && g.passable(now)
+}
+
+// renew returns the ticket if it may be handed over beyond the bound, or else another one, in place of this one.
+func (g *grant) renew(ctx context.Context) (*queue.Ticket, error) {
+	if g.stays(ctx) {
+		return g.ticket, nil
+	}
+	g.ticket.Retire()
+	return g.c.side.q.ObtainFrom(ctx, g.c.ticketLost, g.ticket)
 }
 
 // stays asks whether others queue, unless that is known, and reports whether the ticket may be handed over beyond the bound.
