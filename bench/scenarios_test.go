@@ -21,8 +21,8 @@ var costs = map[string]map[string][2]float64{
 	Crowd:         {"menagerie": {4, 11}, "gozk-lock": {5, 8}, "floor": {3, 4}},
 	Fleet:         {"menagerie": {4, 11}, "gozk-lock": {5, 8}, "floor": {3, 4}},
 	Many:          {"menagerie": {2, 2}, "gozk-lock": {3, 3}, "floor": {2, 2}},
-	Queue:         {"menagerie": {3, 12}},
-	Counter:       {"menagerie": {1, 9}},
+	Queue:         {"menagerie": {3, 25}}, // a slice may end after two elements, of which each pays for a part of the queue's start
+	Counter:       {"menagerie": {1, 15}}, // the same, and clients that meet queue
 	RWMutex:       {"menagerie": {2, 3}},
 	Readers:       {"menagerie": {2, 7}},
 	Semaphore:     {"menagerie": {2, 10}},
