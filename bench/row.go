@@ -37,7 +37,7 @@ type Row struct {
 	Error string `json:"error,omitempty"`
 }
 
-// DeepRow is what a scenario that drains a queue tells besides, for each waiter: to queue, and to drain.
+// DeepRow has the parts of a scenario that drains a queue, for each waiter: to queue, and to drain.
 type DeepRow struct {
 	QueueUS       float64  `json:"queue_us"`
 	DrainUS       float64  `json:"drain_us"`

@@ -8,7 +8,7 @@ import (
 	"github.com/go-menagerie/menagerie/internal/zkconn"
 )
 
-// Otherwise nobody begins the listing that an entry of an earlier session has put aside, and who awaits it waits for ever.
+// Otherwise nobody begins the listing that an entry of an earlier session has put aside, and the entries that await it wait for ever.
 func TestAnEntryOfAnEarlierSessionTakesNoListingFromOthers(t *testing.T) {
 	c := new(Crowds)
 	before, now := place{new(zkconn.Epoch), "/q"}, place{new(zkconn.Epoch), "/q"}

@@ -48,7 +48,7 @@ type grant struct {
 
 	company company       // whether other contenders are known: see handover.go
 	asked   time.Time     // when the servers were asked for them
-	watch   *zkconn.Watch // which tells of others; nil before the first answer
+	watch   *zkconn.Watch // it reports others; nil before the first answer
 	first   uint32        // what passes was at since
 
 	placed bool // those who wait were told that this process holds the place

@@ -108,7 +108,7 @@ func (g *grant) look(ctx context.Context) {
 	switch {
 	case err != nil && c.side.at.Session.Closing():
 		// Close gives the ticket up: it waits until the mark of the hold is gone, too
-	case err != nil, !g.ticket.AloneIn(listing.Names): // without a watch nobody would tell us of others, so they are assumed
+	case err != nil, !g.ticket.AloneIn(listing.Names): // without a watch this process would not learn of others, so they are assumed
 		g.joined()
 	default:
 		c.mu.Lock()
