@@ -25,22 +25,30 @@ type Probe struct {
 // DialServer connects to one server, with TLS if cfg says so. The errors say why not, as those of Connect. Each step has limit; the
 // connection is closed when ctx ends.
 func DialServer(ctx context.Context, cfg Config, addr string, limit time.Duration) (net.Conn, error) {
+	conn, err := dialServer(ctx, cfg, addr, limit)
+	if err == nil {
+		context.AfterFunc(ctx, func() { shut(conn) })
+	}
+	return conn, err
+}
+
+func dialServer(ctx context.Context, cfg Config, addr string, limit time.Duration) (net.Conn, error) {
 	s := &shared{cfg: cfg}
 	conn, err := s.dial(ctx, target{server: addr, address: addr}, limit)
 	if err != nil {
 		return nil, diagnoseDial(err, limit)
 	}
-	context.AfterFunc(ctx, func() { shut(conn) })
 	return conn, nil
 }
 
 // OpenProbe opens a session at one server, with cfg.Timeout. It lasts until ctx ends, or Close. limit is how long ctx lasts.
 func OpenProbe(ctx context.Context, cfg Config, addr string, limit time.Duration) (*Probe, error) {
-	conn, err := DialServer(ctx, cfg, addr, limit)
+	conn, err := dialServer(ctx, cfg, addr, limit)
 	if err != nil {
 		return nil, err
 	}
 	p := &Probe{conn: conn, in: bufio.NewReader(conn)}
+	context.AfterFunc(ctx, p.leave)
 	if err := p.greet(cfg.Timeout); err != nil {
 		shut(conn)
 		return nil, diagnoseHandshake(cmp.Or(ctx.Err(), err), conn, limit) // after its end ctx is why the read has failed
@@ -100,3 +108,14 @@ func (p *Probe) Close() {
 	}
 	shut(p.conn)
 }
+
+// leave ends the session, and waits for no answer: a session that only loses its connection looks like that of a dead client.
+// What waits for an answer returns after this: so a program does not exit before the request is written.
+func (p *Probe) leave() {
+	_ = p.conn.SetWriteDeadline(time.Now().Add(farewell))
+	_, _ = p.conn.Write(jute.AppendFrame(nil, requestHeader(2, opClose)))
+	shut(p.conn)
+}
+
+// farewell bounds the last write to a server that reads nothing.
+const farewell = 100 * time.Millisecond

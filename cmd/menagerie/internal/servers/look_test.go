@@ -177,6 +177,15 @@ func TestTheLatencyIsThatOfOneRequest(t *testing.T) {
 	})
 }
 
+func TestALookThatIsCutShortLeavesNoSession(t *testing.T) {
+	alone(t, func(t *testing.T, s *zktest.Server, o Options) {
+		s.Intercept(zktest.On(zktest.Exists, "/").DelayReply(time.Minute))
+		look(t, o, limit)
+		synctest.Wait()
+		require.Empty(t, s.Sessions(), "it would look like that of a dead client")
+	})
+}
+
 func TestASilentClientIsProbablyDead(t *testing.T) {
 	alone(t, func(t *testing.T, _ *zktest.Server, o Options) {
 		cfg := o.config(10 * time.Second)
@@ -205,10 +214,16 @@ func TestASilentClientIsProbablyDead(t *testing.T) {
 
 func TestASessionWithoutAConnectionIsProbablyDead(t *testing.T) {
 	inEnsemble(t, func(t *testing.T, e *zktest.Ensemble, o Options) {
-		ctx, die := context.WithCancel(t.Context())
-		p, err := zkconn.OpenProbe(ctx, o.config(10*time.Second), o.Servers[e.Leader()], limit)
+		cfg := o.config(10 * time.Second)
+		var die func() error
+		cfg.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := o.Dial(ctx, network, addr)
+			die = c.Close
+			return c, err
+		}
+		p, err := zkconn.OpenProbe(t.Context(), cfg, o.Servers[e.Leader()], limit)
 		require.NoError(t, err)
-		die()
+		require.NoError(t, die())
 		synctest.Wait()
 		text, probably := look(t, o, 0).Dead(p.ID)
 		require.Equal(t, "not connected to any server: free in at most 10 s", text)
