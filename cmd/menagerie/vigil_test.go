@@ -66,3 +66,30 @@ func TestTellingAboutWaitingMakesNoHerd(t *testing.T) {
 		require.Contains(t, told[1].String(), "1st in line")
 	})
 }
+
+// The entry ahead may leave between the read of the queue and the watch of that entry.
+func TestAWaiterHearsOfItsPlaceThoughTheOneAheadLeavesDuringALook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		_, err := zksync.NewMutex(srv.Session(t), "/a").LockContext(t.Context())
+		require.NoError(t, err)
+		ahead, leave := context.WithCancel(t.Context())
+		first, second := srv.Session(t), srv.Session(t)
+		background(t, func(context.Context) { _, _ = zksync.NewMutex(first, "/a").LockContext(ahead) })
+		synctest.Wait()
+		background(t, func(ctx context.Context) { _, _ = zksync.NewMutex(second, "/a").LockContext(ctx) })
+		synctest.Wait()
+		var told buffer
+		a := &app{stderr: &told}
+		a.verbosity = 1
+		look := srv.Intercept(zktest.On(zktest.GetData, "/a/*").Of(second.ID()).Nth(4).Hold()) // the last read of the first look sets the watch of the entry just ahead
+		t.Cleanup(a.narrate(second, lockOptions{path: "/a"}))
+		time.Sleep(time.Second)
+		require.Equal(t, 1, look.Held())
+		leave()
+		synctest.Wait()
+		look.Release()
+		time.Sleep(2 * narrateEvery)
+		require.Contains(t, told.String(), "waiting for /a: 1st in line")
+	})
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-menagerie/menagerie/cmd/menagerie/internal/tree"
+	reads "github.com/go-menagerie/menagerie/internal/look"
 	"github.com/go-menagerie/menagerie/internal/wording"
 	"github.com/go-menagerie/menagerie/zksync"
 )
@@ -175,7 +176,7 @@ func ofWaiter(ctx context.Context, l *tree.Look, path, session string) (*tree.Ob
 // watchEntry watches one entry.
 func watchEntry(ctx context.Context, l *tree.Look, r tree.Row) error {
 	full := l.Session.Full(r.Node)
-	if err := l.Watch(ctx, full, false); err != nil {
+	if err := reads.Absent(l.Watch(ctx, full, false)); err != nil {
 		return err
 	}
 	_, there, err := l.Epoch.Exists(ctx, full)
