@@ -39,18 +39,18 @@ import (
 type leaseClock struct {
 	mu sync.Mutex
 	standing
-	shown   atomic.Pointer[standing] // a copy, for Valid; unlock keeps it the same
-	beats   time.Duration            // the greatest interval of heartbeats
-	recent  []answeredRequest        // requests that a later one may prove, in the order of their answers
-	trip    time.Duration            // how long the newest one took to be answered
-	ledTrip time.Duration            // how long the newest one took that the leader answered: it may be further away
-	hurried time.Time                // when advance asked for a heartbeat at once
-	more    chan struct{}            // closed by the next answer; nil while no call waits for that
-	due     time.Time                // when the next heartbeat wakes; zero if none does
-	pause   pause                    // the longest one since heard, as far as heartbeats have shown
-	fire    func()                   // called once, without mu, when the proof runs out: tenure.end
-	wanted  chan struct{}            // holds a value when the next heartbeat may be urgent: see wake
-	over    chan struct{}            // closed when the session has ended or can no longer be proved alive
+	shown   atomic.Pointer[showing] // a copy, for Valid; unlock keeps it the same
+	beats   time.Duration           // the greatest interval of heartbeats
+	recent  []answeredRequest       // requests that a later one may prove, in the order of their answers
+	trip    time.Duration           // how long the newest one took to be answered
+	ledTrip time.Duration           // how long the newest one took that the leader answered: it may be further away
+	hurried time.Time               // when advance asked for a heartbeat at once
+	more    chan struct{}           // closed by the next answer; nil while no call waits for that
+	due     time.Time               // when the next heartbeat wakes; zero if none does
+	pause   pause                   // the longest one since heard, as far as heartbeats have shown
+	fire    func()                  // called once, without mu, when the proof runs out: tenure.end
+	wanted  chan struct{}           // holds a value when the next heartbeat may be urgent: see wake
+	over    chan struct{}           // closed when the session has ended or can no longer be proved alive
 }
 
 // standing is what decides how long the session still counts as alive.
@@ -68,11 +68,19 @@ type standing struct {
 	timer   *time.Timer   // runs check; nil before the first connection
 }
 
+// showing is a standing, and an instant before which the session counts as alive in any case, by both clocks: what remains
+// shrinks no faster than the faster of them. So a hand-over has two instants to compare, and nothing to compute.
+type showing struct {
+	standing
+	sure, sureWall time.Time // the second is without a reading of the monotonic clock
+}
+
 // unlock unlocks mu, after it has shown to Valid what has changed.
 func (c *leaseClock) unlock() {
-	if shown := c.shown.Load(); shown == nil || *shown != c.standing {
-		s := c.standing
-		c.shown.Store(&s)
+	if shown := c.shown.Load(); shown == nil || shown.standing != c.standing {
+		now := time.Now()
+		sure := now.Add(c.remaining(now))
+		c.shown.Store(&showing{c.standing, sure, sure.Round(0)})
 	}
 	c.mu.Unlock()
 }
@@ -84,7 +92,10 @@ func (c *leaseClock) Valid() bool { return c.ValidAt(time.Now()) }
 // ValidAt is Valid for a caller that has just read the time, which is much of the cost of a local hand-over.
 func (c *leaseClock) ValidAt(now time.Time) bool {
 	s := c.shown.Load()
-	return s != nil && !s.stopped && s.timer != nil && s.remaining(now) > 0
+	if s == nil || s.stopped || s.timer == nil {
+		return false
+	}
+	return now.Before(s.sure) && now.Before(s.sureWall) || s.remaining(now) > 0
 }
 
 // Expires is when the session can no longer be proved alive if no server answers any more; zero if it cannot now.

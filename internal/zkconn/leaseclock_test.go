@@ -112,6 +112,42 @@ func TestTheLongerOfBothClocksCounts(t *testing.T) {
 	require.Greater(t, c.remaining(setBack), 10*time.Second-1)
 }
 
+// Valid compares two instants, and computes what remains only after one of them. In a bubble there is one clock only.
+func TestValidIsWhetherTimeRemainsByEitherClock(t *testing.T) {
+	c, _ := clock()
+	began := time.Now()
+	defer c.stop()
+	c.start(began, time.Minute, 0)
+	check := func() {
+		t.Helper()
+		valid, ended := 0, 0
+		for mono := -2; mono < 70; mono++ {
+			for jump := range 70 { // of the wall clock alone
+				now := began.Add(time.Duration(mono) * time.Second)
+				*(*uint64)(unsafe.Pointer(&now)) += uint64(jump) << 30
+				want := c.remaining(now) > 0
+				require.Equal(t, want, c.ValidAt(now), "%d s, and %d s more by the wall clock", mono, jump)
+				if want {
+					valid++
+				} else {
+					ended++
+				}
+				now = began.Add(time.Duration(mono-jump) * time.Second) // set back
+				*(*uint64)(unsafe.Pointer(&now)) -= uint64(jump) << 30
+				require.Equal(t, c.remaining(now) > 0, c.ValidAt(now), "%d s, and %d s less by the wall clock", mono-jump, jump)
+			}
+		}
+		require.Greater(t, min(valid, ended), 1000)
+	}
+	check()
+	c.want()
+	check()
+	depending(t, c)
+	check()
+	c.advance(began.Add(time.Microsecond), false)
+	check()
+}
+
 // What a follower answers by itself does not help a holder that depends on the leader.
 func TestOnlyWhatTheLeaderHadToAnswerProvesTheSessionToWhoDependsOnIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
