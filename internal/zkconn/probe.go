@@ -47,6 +47,10 @@ func OpenProbe(ctx context.Context, cfg Config, addr string, limit time.Duration
 	if err != nil {
 		return nil, err
 	}
+	if err := ctx.Err(); err != nil { // a session that begins now would only have to be ended
+		shut(conn)
+		return nil, diagnoseDial(err, limit)
+	}
 	p := &Probe{conn: conn, in: bufio.NewReader(conn)}
 	context.AfterFunc(ctx, p.leave)
 	if err := p.greet(cfg.Timeout); err != nil {
