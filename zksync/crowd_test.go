@@ -225,6 +225,26 @@ func TestALockAboveManyLocksIsNotLate(t *testing.T) {
 	})
 }
 
+// A session that knows nothing of them must not wait as behind thousands of entries: nobody may be ahead.
+func TestALockAboveThousandsOfLocksIsNotLateBySeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Run(t)
+		nodes := make(map[string]string)
+		for i := range 3000 {
+			nodes[fmt.Sprint("/locks/", i)] = ""
+		}
+		srv.Load(nodes)
+		srv.SetSequence("/locks", 3000+10_000) // many have locked and released
+		srv.SetVersion("/locks", 10_000)
+		began := time.Now()
+		l, err := zksync.NewMutex(srv.Session(t), "/locks").LockContext(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, first(3001), time.Since(began))
+		require.NoError(t, l.Unlock())
+		srv.DeleteAll("/locks")
+	})
+}
+
 // behind has a session with this timeout wait behind n entries that are not sealed. listed is when it has listed.
 func behind(t *testing.T, timeout time.Duration, n int) (nodes []string, conn *zk.Conn, listed func() []time.Duration) {
 	c := newCrowd(t, 0)

@@ -30,7 +30,7 @@ func (t *Ticket) due() time.Duration {
 // list n names, the servers and their clients need about n times n microseconds. They may be behind by a sixth of the
 // session timeout; if it were more, sessions would end. So the entries that are further back list one after the other.
 //
-// The entry looks again each session timeout, and lists if only few can be ahead still: if all ahead give up, nobody holds for
+// The entry looks again each session timeout, and lists if only few can be ahead still: if all ahead give up, the lock is free for
 // no longer than after the crash of a holder. After three timeouts it lists in any case.
 func (c *contest) later(ctx context.Context, waiting int) time.Duration {
 	t, timeout := c.t, c.epoch.Timeout()
@@ -38,7 +38,7 @@ func (c *contest) later(ctx context.Context, waiting int) time.Duration {
 		return 0
 	}
 	st, there, err := c.epoch.Exists(ctx, c.q.Dir)
-	if err != nil || !there || t.crowd-(deleted(st)-t.deleted) <= deep {
+	if err != nil || !there || t.front-deleted(st) <= deep {
 		return 0
 	}
 	work := time.Duration(t.crowd) * time.Duration(st.NumChildren) * time.Microsecond / time.Duration(waiting)

@@ -91,8 +91,10 @@ func (q *Queue) entered(n *node.Node, w *Waiter) (*Ticket, error) {
 	if n.Dir != nil {
 		children := n.Dir.NumChildren
 		q.Crowds.note(q.Dir, children)
-		// Each entry of ours writes to the directory, so there are no more of them than versions: its other children are nodes below the lock.
-		t.crowd, t.deleted = min(q.Crowds.of(q.Dir, children), n.Dir.Version), deleted(n.Dir)
+		// Each entry of ours writes to the directory, so there were never more of them than versions: its other children are nodes
+		// below the lock. So nobody is ahead any more once as many children as versions have been deleted, if not earlier.
+		t.crowd = min(q.Crowds.of(q.Dir, children), n.Dir.Version)
+		t.front = min(t.crowd+deleted(n.Dir), n.Dir.Version)
 		if t.sole = children == 1; t.sole {
 			t.sight.queued(0)
 		}

@@ -33,7 +33,7 @@ type Ticket struct {
 	readable bool   // the servers certainly notify us of the end of the node, because we may read it
 	sole     bool   // it was the only child of the directory, right after it was made
 	crowd    int32  // how many entries there were then, as far as is known; else 0
-	deleted  int32  // how many had been deleted before
+	front    int32  // how many have been deleted, at most, while anybody of them is ahead
 	guess    *guess // of who is ahead, instead of the first listing; nil if there is none
 
 	// inDoubt says that neither its entry nor a listing or guess since has shown what the queue is. So others
