@@ -17,8 +17,8 @@ import (
 // due is how long after its creation an entry of a mutex lists for the first time: others of its session, which come at the same
 // instant, can share the listing then. The entry is hardly granted before: each one ahead must hand over, which takes ten times as long.
 //
-// All others list at once: the readers or permits ahead may hold together, so nothing may be in the way. So does an entry of Try, whose
-// caller waits for no hand-over.
+// All others list at once: readers or permits may be granted beside those ahead. So does an entry of Try, whose caller waits for no
+// hand-over.
 func (t *Ticket) due() time.Duration {
 	if t.Entry.Kind != KindLock || t.delayed.once {
 		return 0
@@ -27,10 +27,10 @@ func (t *Ticket) due() time.Duration {
 }
 
 // later returns how much longer an entry that is due waits, if so many entries of its session share the listing. If all n entries
-// list n names, the servers and their clients need about n times n microseconds. They may be behind by a sixth of the
-// session timeout; if it were more, sessions would end. So the entries that are further back list one after the other.
+// list n names, the servers and their clients need about n times n microseconds. Other answers, which keep sessions alive, may be late by
+// a sixth of the session timeout; if it were more, sessions would end. So the entries that are further back list one after the other.
 //
-// The entry looks again each session timeout, and lists if only few can be ahead still: if all ahead give up, the lock is free for
+// The entry looks again each session timeout, and lists if only few can be ahead still: if all ahead have left, the lock is free for
 // no longer than after the crash of a holder. After three timeouts it lists in any case.
 func (c *contest) later(ctx context.Context, waiting int) time.Duration {
 	t, timeout := c.t, c.epoch.Timeout()

@@ -114,7 +114,7 @@ func (g *grant) look(ctx context.Context) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if g.watch != nil {
-			g.watch.Stop() // its event does not matter any more: if it comes, so does that of w
+			g.watch.Stop() // w gets the same events from now on
 		}
 		if g.watch = w; g.company == unsure { // else the event of the watch was quicker
 			g.company = alone
