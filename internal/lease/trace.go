@@ -216,11 +216,12 @@ func (r *Tracing) traceOf(l *Lease) string {
 func (l *Lease) traceEnd(err error) {
 	s := l.access.Session
 	t := s.Trace()
+	if err == errs.ErrReleased && (t == nil || t.Release == nil) {
+		return // without a reading of the clock, which each local hand-over would pay for
+	}
 	held := time.Since(l.since)
 	switch {
 	case err != errs.ErrReleased:
-	case t == nil || t.Release == nil:
-		return
 	case s.Closing() && s.AfterHolds(func() { l.report(l.traced(held)) }):
 		return
 	default: // in the goroutine that released
