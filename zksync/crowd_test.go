@@ -119,6 +119,29 @@ func TestTheWaitersOfASessionInADeepCrowdShareOneListing(t *testing.T) {
 	})
 }
 
+// Whether to list later costs a request, too.
+func TestTheWaitersOfASessionAskOnceWhetherToListLater(t *testing.T) {
+	for _, slow := range []zktest.Op{zktest.Exists, zktest.GetChildren} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCrowd(t, 1)
+			asked := 0
+			c.srv.InterceptFunc(func(q *zktest.Request) zktest.Verdict {
+				if q.Session != c.first.ID() && q.Op == zktest.Exists && q.Path == "/locks/a" {
+					asked++
+				}
+				return zktest.Verdict{}
+			})
+			in := c.srv.Intercept(zktest.On(slow, "/locks/a").DelayReply(time.Second))
+			c.enter(t, 50)
+			time.Sleep(1500 * time.Millisecond)
+			in.Remove()
+			require.Equal(t, 1, asked, "%v is slow", slow)
+			require.Len(t, c.listings()[c.sessions[0].ID()], 1)
+			c.drain(t)
+		})
+	}
+}
+
 // A server must not get all their listings at once. The 66th child lists after first(66), and so on.
 func TestWaitersOfManySessionsListOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -56,6 +56,7 @@ type listing struct {
 	place
 	after   <-chan struct{} // closed when the listing before this one has ended
 	waiting int             // entries
+	asking  bool            // one of them: see later
 	done    chan struct{}
 
 	// What follows is there once done is closed. It is shared, and must not be changed.
@@ -77,7 +78,12 @@ func (c *Crowds) list(ctx context.Context, by *contest) ([]Entry, error) {
 		case <-l.done:
 			return l.read(by.q)
 		case <-timer.C:
-			if wait := by.later(ctx, waiting); wait > 0 {
+			wait := by.t.due() // what another entry of the session does serves this one, too
+			if c.asks(l) {
+				wait = by.later(ctx, waiting)
+				c.asked(l)
+			}
+			if wait > 0 {
 				timer.Reset(wait)
 			} else {
 				after = l.after
@@ -132,6 +138,22 @@ func (c *Crowds) plan(at place) (l *listing, waiting int) {
 }
 
 var nothing = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// asks reports whether an entry that is due asks now if it lists later: one of a session at a time, and none while the session lists.
+func (c *Crowds) asks(l *listing) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	asks := !l.asking && c.running[l.place] == nil
+	l.asking = l.asking || asks
+	return asks
+}
+
+// asked ends asks.
+func (c *Crowds) asked(l *listing) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.asking = false
+}
 
 // leave forgets a listing for which no entry waits any more, unless it has begun.
 func (c *Crowds) leave(l *listing) {
