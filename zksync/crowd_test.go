@@ -268,8 +268,8 @@ func TestALockAboveThousandsOfLocksIsNotLateBySeconds(t *testing.T) {
 	})
 }
 
-// behind has a session with this timeout wait behind n entries that are not sealed. listed is when it has listed.
-func behind(t *testing.T, timeout time.Duration, n int) (nodes []string, conn *zk.Conn, listed func() []time.Duration) {
+// behind makes n entries that are not sealed, and a session with this timeout. enter has so many of its goroutines lock. listed is when it has listed.
+func behind(t *testing.T, timeout time.Duration, n int) (nodes []string, conn *zk.Conn, enter func(int), listed func() []time.Duration) {
 	c := newCrowd(t, 0)
 	conn = c.srv.Connect(t, time.Minute)
 	nodes = c.foreign(t, conn, n-1-deep)
@@ -279,22 +279,45 @@ func behind(t *testing.T, timeout time.Duration, n int) (nodes []string, conn *z
 	nodes = append(nodes, c.foreign(t, conn, 1+deep)...)
 	s := c.srv.Session(t, zksync.WithTimeout(timeout))
 	c.began = time.Now()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		c.lock(t, context.Background(), s)
-	}()
-	t.Cleanup(func() { <-done })
-	return nodes, conn, func() []time.Duration { return c.listings()[s.ID()] }
+	t.Cleanup(c.waiters.Wait)
+	enter = func(goroutines int) {
+		for range goroutines {
+			c.waiters.Go(func() { c.lock(t, context.Background(), s) })
+		}
+		synctest.Wait()
+	}
+	return nodes, conn, enter, func() []time.Duration { return c.listings()[s.ID()] }
 }
 
 // Servers that must list for all at once would let sessions end.
 func TestBehindThousandsAWaiterListsWhenTheServersCanHaveListedForThoseAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 2600
-		nodes, conn, listed := behind(t, 30*time.Second, n)
+		nodes, conn, enter, listed := behind(t, 30*time.Second, n)
+		enter(1)
 		time.Sleep(time.Minute)
 		require.Equal(t, []time.Duration{(n+1)*(n+1)*time.Microsecond - 5*time.Second}, listed())
+		for _, p := range nodes {
+			require.NoError(t, conn.Delete(p, -1))
+		}
+	})
+}
+
+// Its session has shared the listings, as all of such a crowd have: they are few.
+func TestTheLastWaiterOfASessionListsAsSoonAsTheOthersBehindThousands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 2600
+		nodes, conn, enter, listed := behind(t, 30*time.Second, n)
+		enter(50)
+		time.Sleep(time.Second)
+		at := first(n + 1)
+		require.Equal(t, []time.Duration{at}, listed())
+		last, err := conn.CreateProtectedEphemeralSequential("/locks/a/lock-", nil, zk.WorldACL(zk.PermAll)) // behind it nothing can be guessed
+		require.NoError(t, err)
+		enter(1)
+		time.Sleep(time.Minute)
+		nodes = append(nodes, last)
+		require.Equal(t, []time.Duration{at, time.Second + first(n+52)}, listed())
 		for _, p := range nodes {
 			require.NoError(t, conn.Delete(p, -1))
 		}
@@ -304,7 +327,8 @@ func TestBehindThousandsAWaiterListsWhenTheServersCanHaveListedForThoseAhead(t *
 func TestAWaiterLearnsWithinATimeoutThatThoseAheadHaveGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 3000
-		nodes, conn, listed := behind(t, 4*time.Second, n)
+		nodes, conn, enter, listed := behind(t, 4*time.Second, n)
+		enter(1)
 		time.Sleep(time.Second)
 		for _, p := range nodes[deep-1:] {
 			require.NoError(t, conn.Delete(p, -1))
@@ -320,7 +344,8 @@ func TestAWaiterLearnsWithinATimeoutThatThoseAheadHaveGivenUp(t *testing.T) {
 func TestAWaiterListsAfterThreeTimeoutsInAnyCase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 4000
-		nodes, conn, listed := behind(t, 4*time.Second, n)
+		nodes, conn, enter, listed := behind(t, 4*time.Second, n)
+		enter(1)
 		time.Sleep(time.Minute)
 		require.Equal(t, []time.Duration{12 * time.Second}, listed())
 		for _, p := range nodes {

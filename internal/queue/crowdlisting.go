@@ -26,7 +26,7 @@ func (t *Ticket) due() time.Duration {
 	return time.Duration(t.crowd) * 30 * time.Microsecond
 }
 
-// later returns how much longer an entry that is due waits, if so many entries of its session share the listing. If all n entries
+// later returns how much longer an entry that is due waits, if so many entries of its session share a listing. If all n entries
 // list n names, the servers and their clients need about n times n microseconds. Other answers, which keep sessions alive, may be late by
 // a sixth of the session timeout; if it were more, sessions would end. So the entries that are further back list one after the other.
 //
@@ -69,7 +69,7 @@ type listing struct {
 // list is the first listing of an entry: when that is due, or when another entry of the session lists. One listing of a directory is under
 // way at a time. Each parses the names once: for every entry that would be n times n names.
 func (c *Crowds) list(ctx context.Context, by *contest) ([]Entry, error) {
-	l, waiting := c.plan(place{by.epoch, by.q.Dir})
+	l := c.plan(place{by.epoch, by.q.Dir})
 	defer c.leave(l)
 	timer := time.NewTimer(time.Until(by.t.delayed.entered.Add(by.t.due())))
 	defer timer.Stop()
@@ -79,7 +79,7 @@ func (c *Crowds) list(ctx context.Context, by *contest) ([]Entry, error) {
 			return l.read(by.q)
 		case <-timer.C:
 			wait := by.t.due() // what another entry of the session does serves this one, too
-			if c.asks(l) {
+			if waiting := c.ask(l); waiting > 0 {
 				wait = by.later(ctx, waiting)
 				c.asked(l)
 			}
@@ -118,11 +118,11 @@ func (l *listing) read(q *Queue) ([]Entry, error) {
 	return l.entries, q.agree(l.names)
 }
 
-// plan joins the next listing of a directory, for which so many entries wait then.
-func (c *Crowds) plan(at place) (l *listing, waiting int) {
+// plan joins the next listing of a directory.
+func (c *Crowds) plan(at place) *listing {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l = c.planned[at]
+	l := c.planned[at]
 	if l == nil {
 		l = &listing{place: at, after: nothing, done: make(chan struct{})}
 		if r := c.running[at]; r != nil {
@@ -134,21 +134,24 @@ func (c *Crowds) plan(at place) (l *listing, waiting int) {
 		c.planned[at] = l
 	}
 	l.waiting++
-	return l, l.waiting
+	return l
 }
 
 var nothing = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// asks reports whether an entry that is due asks now if it lists later: one of a session at a time, and none while the session lists.
-func (c *Crowds) asks(l *listing) bool {
+// ask returns how many entries share a listing, if the one that calls it, which is due, asks whether to list later; else 0: one of a
+// session asks at a time, and none while the session lists. One that comes last, alone, belongs to those that have just shared one.
+func (c *Crowds) ask(l *listing) (waiting int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	asks := !l.asking && c.running[l.place] == nil
-	l.asking = l.asking || asks
-	return asks
+	if l.asking || c.running[l.place] != nil {
+		return 0
+	}
+	l.asking = true
+	return max(l.waiting, int(c.shared[l.dir]))
 }
 
-// asked ends asks.
+// asked ends ask.
 func (c *Crowds) asked(l *listing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,6 +176,7 @@ func (c *Crowds) begin(ctx context.Context, l *listing) {
 	}
 	delete(c.planned, l.place)
 	c.running[l.place] = l
+	c.shared = remember(c.shared, l.dir, max(int32(l.waiting), c.shared[l.dir]/2), 0)
 	ctx = context.WithoutCancel(ctx) // it keeps why the request fails; the epoch ends it
 	list := func() {
 		l.names, _, l.err = l.epoch.Children(ctx, l.dir)

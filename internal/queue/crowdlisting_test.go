@@ -12,12 +12,12 @@ import (
 func TestAnEntryOfAnEarlierSessionTakesNoListingFromOthers(t *testing.T) {
 	c := new(Crowds)
 	before, now := place{new(zkconn.Epoch), "/q"}, place{new(zkconn.Epoch), "/q"}
-	awaited, _ := c.plan(now)
-	late, _ := c.plan(before)
+	awaited := c.plan(now)
+	late := c.plan(before)
 	c.leave(late)
-	joined, waiting := c.plan(now)
+	joined := c.plan(now)
 	require.Same(t, awaited, joined)
-	require.Equal(t, 2, waiting)
+	require.Equal(t, 2, joined.waiting)
 	c.leave(joined)
 	c.leave(joined)
 	require.Empty(t, c.planned)
