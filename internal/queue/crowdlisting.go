@@ -26,7 +26,7 @@ func (t *Ticket) due() time.Duration {
 	return time.Duration(t.crowd) * 30 * time.Microsecond
 }
 
-// later returns how much longer an entry that is due waits, if so many entries of its session share a listing. If all n entries
+// later returns how much longer an entry that is due waits, if waiting entries of its session share a listing. If all n entries
 // list n names, the servers and their clients need about n times n microseconds. Other answers, which keep sessions alive, may be late by
 // a sixth of the session timeout; if it were more, sessions would end. So the entries that are further back list one after the other.
 //
@@ -56,7 +56,7 @@ type listing struct {
 	place
 	after   <-chan struct{} // closed when the listing before this one has ended
 	waiting int             // entries
-	asking  bool            // one of them: see later
+	asking  bool            // one of them asks whether to list later
 	done    chan struct{}
 
 	// What follows is there once done is closed. It is shared, and must not be changed.
@@ -66,6 +66,13 @@ type listing struct {
 	err     error
 }
 
+// shared is how many entries shared the newest listing of a session, or half as many as the one before, if that is more.
+type shared struct {
+	place
+	entries int
+	at      time.Time
+}
+
 // list is the first listing of an entry: when that is due, or when another entry of the session lists. One listing of a directory is under
 // way at a time. Each parses the names once: for every entry that would be n times n names.
 func (c *Crowds) list(ctx context.Context, by *contest) ([]Entry, error) {
@@ -73,19 +80,23 @@ func (c *Crowds) list(ctx context.Context, by *contest) ([]Entry, error) {
 	defer c.leave(l)
 	timer := time.NewTimer(time.Until(by.t.delayed.entered.Add(by.t.due())))
 	defer timer.Stop()
+	pause := by.t.due()
 	for after := (<-chan struct{})(nil); ; {
 		select {
 		case <-l.done:
 			return l.read(by.q)
 		case <-timer.C:
-			wait := by.t.due() // what another entry of the session does serves this one, too
+			wait := pause // another entry asks or lists now, which mostly serves this one, too: else it looks again, ever more rarely
 			if waiting := c.ask(l); waiting > 0 {
 				wait = by.later(ctx, waiting)
 				c.asked(l)
-			}
-			if wait > 0 {
-				timer.Reset(wait)
 			} else {
+				pause *= 2
+			}
+			switch {
+			case wait > 0:
+				timer.Reset(wait)
+			case ctx.Err() == nil: // else it could begin to list, for nobody
 				after = l.after
 			}
 		case <-after:
@@ -139,8 +150,9 @@ func (c *Crowds) plan(at place) *listing {
 
 var nothing = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// ask returns how many entries share a listing, if the one that calls it, which is due, asks whether to list later; else 0: one of a
-// session asks at a time, and none while the session lists. One that comes last, alone, belongs to those that have just shared one.
+// ask returns how many entries share a listing, if the one that calls it, which is due, is to ask whether to list later. It returns 0 while
+// another entry of the session asks, or the session lists. An entry that comes last, alone, counts as one of those that have
+// shared a listing within the last session timeout.
 func (c *Crowds) ask(l *listing) (waiting int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,7 +160,11 @@ func (c *Crowds) ask(l *listing) (waiting int) {
 		return 0
 	}
 	l.asking = true
-	return max(l.waiting, int(c.shared[l.dir]))
+	waiting = l.waiting
+	if c.shared.place == l.place && time.Since(c.shared.at) < l.epoch.Timeout() {
+		waiting = max(waiting, c.shared.entries)
+	}
+	return waiting
 }
 
 // asked ends ask.
@@ -176,7 +192,10 @@ func (c *Crowds) begin(ctx context.Context, l *listing) {
 	}
 	delete(c.planned, l.place)
 	c.running[l.place] = l
-	c.shared = remember(c.shared, l.dir, max(int32(l.waiting), c.shared[l.dir]/2), 0)
+	before := c.shared
+	if c.shared = (shared{l.place, l.waiting, time.Now()}); before.place == l.place {
+		c.shared.entries = max(l.waiting, before.entries/2)
+	}
 	ctx = context.WithoutCancel(ctx) // it keeps why the request fails; the epoch ends it
 	list := func() {
 		l.names, _, l.err = l.epoch.Children(ctx, l.dir)

@@ -12,7 +12,7 @@ type Crowds struct {
 	sizes map[string]int32 // only those above 1
 
 	others           map[string]int32 // how many children of a directory are no entries: locks below it, say
-	shared           map[string]int32 // how many entries shared the newest listing of a directory, or half as many as the one before
+	shared           shared
 	planned, running map[place]*listing
 }
 
